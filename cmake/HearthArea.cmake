@@ -1,0 +1,79 @@
+# hearth_area(NAME [MLX] [DEPENDS area...] [LINK library...])
+#
+# One static library of every source in this folder and below. Sources are
+# globbed (and checked again at every build), so adding a file edits no list:
+#   *_test.cpp             go to the area's one test binary, ctest unit.NAME
+#   *_isa.cpp              are left to hearth_isa(), once per instruction set
+#   *_mac.mm, *_mac.cpp    only on macOS;  *_linux.cpp only on Linux
+#   *_x86.cpp, *_arm.cpp   only on that processor
+#   *_impl.h               are not installed
+function(hearth_area name)
+  cmake_parse_arguments(arg "MLX" "" "DEPENDS;LINK" ${ARGN})
+  if(arg_MLX AND NOT HEARTH_WITH_MLX)
+    return()
+  endif()
+  _hearth_glob(sources *.cpp *.mm)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|isa|main)\\.cpp$")
+  _hearth_platform(sources)
+  _hearth_platform(tests)
+
+  add_library(hearth_${name} STATIC ${sources})
+  add_library(Hearth::${name} ALIAS hearth_${name})
+  set_target_properties(hearth_${name} PROPERTIES
+    EXPORT_NAME ${name} LINKER_LANGUAGE CXX VERIFY_INTERFACE_HEADER_SETS ON)
+  target_compile_features(hearth_${name} PUBLIC cxx_std_20)
+  target_include_directories(hearth_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(hearth_${name} PRIVATE $<BUILD_INTERFACE:hearth_flags>)
+  foreach(area IN LISTS arg_DEPENDS)
+    target_link_libraries(hearth_${name} PUBLIC hearth_${area})
+  endforeach()
+  target_link_libraries(hearth_${name} PUBLIC ${arg_LINK})
+  if(arg_MLX)
+    target_link_libraries(hearth_${name} PUBLIC mlx)
+  endif()
+
+  _hearth_glob(headers *.h)
+  list(FILTER headers EXCLUDE REGEX "_impl\\.h$")
+  target_sources(hearth_${name} PUBLIC FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
+  set_property(GLOBAL APPEND PROPERTY HEARTH_AREAS ${name})
+  if(HEARTH_BUILD_TESTS AND tests)
+    _hearth_unit_tests(${name} "${tests}")
+  endif()
+endfunction()
+
+function(_hearth_glob out)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE patterns)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${patterns})
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+function(_hearth_platform list)
+  if(NOT APPLE)
+    list(FILTER ${list} EXCLUDE REGEX "_mac\\.(cpp|mm)$")
+  endif()
+  if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    list(FILTER ${list} EXCLUDE REGEX "_linux\\.cpp$")
+  endif()
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(FILTER ${list} EXCLUDE REGEX "_x86\\.cpp$")
+  endif()
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    list(FILTER ${list} EXCLUDE REGEX "_arm\\.cpp$")
+  endif()
+  set(${list} ${${list}} PARENT_SCOPE)
+endfunction()
+
+function(_hearth_unit_tests name tests)
+  add_executable(hearth_${name}_tests ${tests})
+  target_link_libraries(hearth_${name}_tests PRIVATE
+    hearth_${name} hearth_flags GTest::gtest GTest::gtest_main)
+  target_compile_definitions(hearth_${name}_tests PRIVATE
+    HEARTH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME unit.${name} COMMAND hearth_${name}_tests
+    --gtest_brief=1 --gtest_output=json:${PROJECT_BINARY_DIR}/results/unit.${name}.json)
+  set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${name}" TIMEOUT 600)
+endfunction()

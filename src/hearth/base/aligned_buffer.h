@@ -1,0 +1,45 @@
+#pragma once
+// Memory of our own for weights, optimiser state and scratch: 64-byte aligned,
+// charged to a zone, on huge pages where that pays.
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "hearth/base/memory.h"
+
+namespace hearth {
+
+class AlignedBuffer {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+  // From this size on a buffer asks for huge pages.
+  static constexpr std::size_t kHugeFrom = std::size_t{4} << 20;
+
+  AlignedBuffer() = default;
+  // Zero-filled. Throws OutOfMemory when budget or system refuse.
+  AlignedBuffer(MemoryZone zone, std::size_t bytes);
+  ~AlignedBuffer();
+  AlignedBuffer(AlignedBuffer&& other) noexcept;
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
+
+  std::byte* data() noexcept { return data_; }
+  const std::byte* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+
+  template <class T>
+  std::span<T> as() noexcept {
+    return {reinterpret_cast<T*>(data_), size_ / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> as() const noexcept {
+    return {reinterpret_cast<const T*>(data_), size_ / sizeof(T)};
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0, mapped_ = 0;
+  std::optional<MemoryZone> zone_;
+  void free() noexcept;
+};
+
+}  // namespace hearth

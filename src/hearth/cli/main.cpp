@@ -1,0 +1,3 @@
+#include <cstdio>
+#include "hearth/kernels/table.h"
+int main() { for (auto* t : hearth::kernels::usable_tables()) std::puts(t->isa); }

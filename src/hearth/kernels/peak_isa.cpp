@@ -1,0 +1,152 @@
+// The peak loops of every instruction set. Each keeps enough independent
+// accumulators in flight to hide the latency of its instruction.
+#include "hearth/kernels/isa.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+#if defined(__AMX_TILE__)
+#include "hearth/kernels/amx/tiles_impl.h"
+#endif
+
+namespace hearth::kernels::HEARTH_ISA {
+namespace {
+
+// Makes the compiler believe that x is read and changed here, so the loop is
+// neither folded nor removed.
+template <class V>
+inline void keep(V& x) {
+#if defined(__AVX2__)
+  asm volatile("" : "+x"(x));
+#elif defined(__aarch64__)
+  asm volatile("" : "+w"(x));
+#else
+  asm volatile("" : "+x"(x));
+#endif
+}
+
+#if defined(__AVX512F__)
+#define HEARTH_FP32_LOOP 1
+using F32 = __m512;
+constexpr int kChains = 20, kLanes = 16;
+inline F32 splat(float x) { return _mm512_set1_ps(x); }
+inline F32 fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+#elif defined(__AVX2__)
+#define HEARTH_FP32_LOOP 1
+using F32 = __m256;
+constexpr int kChains = 12, kLanes = 8;
+inline F32 splat(float x) { return _mm256_set1_ps(x); }
+inline F32 fma(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
+#elif defined(__aarch64__)
+#define HEARTH_FP32_LOOP 1
+using F32 = float32x4_t;
+constexpr int kChains = 24, kLanes = 4;
+inline F32 splat(float x) { return vdupq_n_f32(x); }
+inline F32 fma(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
+#else
+using F32 = float;
+constexpr int kChains = 12, kLanes = 1;
+inline F32 splat(float x) { return x; }
+inline F32 fma(F32 a, F32 b, F32 c) { return a * b + c; }
+#endif
+
+double fp32(long rounds) noexcept {
+  F32 acc[kChains];
+  for (F32& a : acc) a = splat(1.0f);
+  F32 x = splat(0.5f), y = splat(0.25f);
+  keep(x), keep(y);
+  for (long i = 0; i < rounds; ++i) {
+#pragma GCC unroll 24
+    for (F32& a : acc) a = fma(a, x, y);
+#pragma GCC unroll 24
+    for (F32& a : acc) keep(a);
+  }
+  return 2.0 * kLanes * kChains * static_cast<double>(rounds);
+}
+
+#if defined(__AMX_TILE__)
+#define HEARTH_BF16_LOOP 1
+#define HEARTH_INT8_LOOP 1
+inline void zero_tiles() {
+  tiles::configure();
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+}
+
+// A tile product is 16x16x32 bf16 or 16x16x64 int8 multiply-adds.
+double bf16(long rounds) noexcept {
+  zero_tiles();
+  for (long i = 0; i < rounds; ++i) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  return 2.0 * 16 * 16 * 32 * 4 * static_cast<double>(rounds);
+}
+double int8(long rounds) noexcept {
+  zero_tiles();
+  for (long i = 0; i < rounds; ++i) {
+    _tile_dpbssd(0, 4, 5);
+    _tile_dpbssd(1, 4, 5);
+    _tile_dpbssd(2, 4, 5);
+    _tile_dpbssd(3, 4, 5);
+  }
+  _tile_release();
+  return 2.0 * 16 * 16 * 64 * 4 * static_cast<double>(rounds);
+}
+#elif defined(__AVX512BF16__) && defined(__AVX512VNNI__)
+#define HEARTH_BF16_LOOP 1
+#define HEARTH_INT8_LOOP 1
+double bf16(long rounds) noexcept {
+  __m512 acc[kChains];
+  for (auto& a : acc) a = _mm512_setzero_ps();
+  __m512i x = _mm512_set1_epi32(0x3f003f00), y = x;
+  keep(x), keep(y);
+  for (long i = 0; i < rounds; ++i) {
+#pragma GCC unroll 24
+    for (auto& a : acc) a = _mm512_dpbf16_ps(a, (__m512bh)x, (__m512bh)y);
+#pragma GCC unroll 24
+    for (auto& a : acc) keep(a);
+  }
+  return 2.0 * 32 * kChains * static_cast<double>(rounds);
+}
+double int8(long rounds) noexcept {
+  __m512i acc[kChains];
+  for (auto& a : acc) a = _mm512_setzero_si512();
+  __m512i x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5);
+  keep(x), keep(y);
+  for (long i = 0; i < rounds; ++i) {
+#pragma GCC unroll 24
+    for (auto& a : acc) a = _mm512_dpbusd_epi32(a, x, y);
+#pragma GCC unroll 24
+    for (auto& a : acc) keep(a);
+  }
+  return 2.0 * 64 * kChains * static_cast<double>(rounds);
+}
+#endif
+
+}  // namespace
+
+const PeakKernels peak{
+    .fp32 = fp32,
+#if defined(HEARTH_BF16_LOOP)
+    .bf16 = bf16,
+#else
+    .bf16 = nullptr,
+#endif
+#if defined(HEARTH_INT8_LOOP)
+    .int8 = int8,
+#else
+    .int8 = nullptr,
+#endif
+};
+
+}  // namespace hearth::kernels::HEARTH_ISA

@@ -1,0 +1,14 @@
+#pragma once
+// Whether this processor and this kernel run the instructions of each table.
+// AMX is probed by doing it: permission is asked for, a tile product is run,
+// and its result is looked at.
+namespace hearth::kernels::probe {
+
+bool generic() noexcept;
+bool avx2() noexcept;
+bool avx512f() noexcept;
+bool avx512() noexcept;
+bool amx() noexcept;
+bool neon() noexcept;
+
+}  // namespace hearth::kernels::probe

@@ -1,0 +1,57 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hearth/kernels/probe.h"
+
+namespace hearth::kernels::probe {
+
+bool generic() noexcept { return true; }
+bool neon() noexcept { return false; }
+
+bool avx2() noexcept {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
+}
+
+bool avx512f() noexcept {
+  return avx2() && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+
+bool avx512() noexcept {
+  return avx512f() && __builtin_cpu_supports("avx512bf16") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+
+namespace {
+
+bool cpuid_has_amx() noexcept {
+  unsigned eax = 7, ebx = 0, ecx = 0, edx = 0;
+  asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25;
+  constexpr unsigned kAll = kBf16 | kTile | kInt8;
+  return (edx & kAll) == kAll;
+}
+
+// Linux hands out the tile state on request, for the whole process; it must
+// happen before threads start.
+bool request_tile_state() noexcept {
+#ifdef __linux__
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+bool amx() noexcept {
+  static const bool works =
+      avx512() && cpuid_has_amx() && request_tile_state();
+  return works;
+}
+
+}  // namespace hearth::kernels::probe

@@ -1,0 +1,33 @@
+#pragma once
+// One table of kernels per instruction set. A caller fetches best() once per
+// evaluation and calls through it; it never asks which ISA it has.
+//
+// A kernel takes pointers, sizes and strides; it allocates nothing, throws
+// nothing, knows neither MLX nor threads. Scratch and a share of the work are
+// handed to it from above.
+#include <span>
+#include <string_view>
+
+#include "hearth/kernels/peak.h"
+
+namespace hearth::kernels {
+
+struct Table {
+  const char* isa;
+  // Whether this processor runs the table's instructions, found by asking it
+  // (AMX: by doing it).
+  bool (*supported)() noexcept;
+  const PeakKernels* peak;
+};
+
+// Every table built in, plainest first.
+std::span<const Table* const> tables() noexcept;
+// The tables this machine runs, plainest first; never empty.
+std::span<const Table* const> usable_tables() noexcept;
+// The last usable one, or the one HEARTH_ISA names. Chosen at first use; throws
+// UsageError when the name is unknown or cannot run here.
+const Table& best();
+// The usable table of that name; throws UsageError that lists the known.
+const Table& table_named(std::string_view isa);
+
+}  // namespace hearth::kernels
