@@ -88,7 +88,9 @@ std::optional<Peaks> load_peaks(std::string_view machine) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
     const Json json = read_json_file(path);
-    if (json.value("schema", "") != kSchema) return std::nullopt;
+    if (!json.is_object() || json.value("schema", "") != kSchema) {
+      return std::nullopt;
+    }
     Peaks peaks = peaks_from_json(json, path);
     if (peaks.machine != machine) return std::nullopt;
     return peaks;
