@@ -74,6 +74,6 @@ function(_hearth_unit_tests name tests)
   target_compile_definitions(hearth_${name}_tests PRIVATE
     HEARTH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME unit.${name} COMMAND hearth_${name}_tests
-    --gtest_brief=1 --gtest_output=json:${PROJECT_BINARY_DIR}/results/unit.${name}.json)
+    --gtest_brief=1 --gtest_output=xml:${PROJECT_BINARY_DIR}/results/unit.${name}.xml)
   set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${name}" TIMEOUT 600)
 endfunction()
