@@ -11,7 +11,8 @@ namespace hearth::hardware {
 
 inline std::string capture_text(const std::string& name) {
   return read_text_file(
-      std::string(HEARTH_SOURCE_DIR) + "/tests/fixtures/machines/" + name + ".txt"
+      std::string(HEARTH_SOURCE_DIR) + "/tests/fixtures/machines/" + name +
+      ".txt"
   );
 }
 

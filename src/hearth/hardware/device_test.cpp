@@ -33,8 +33,9 @@ TEST(Device, AskingForWhatIsNotThereIsAnErrorThatListsWhatIs) {
     FAIL();
   } catch (const UsageError& e) {
     EXPECT_STREQ(
-        e.what(), "--device metal must be available on this machine, it has "
-                  "cuda (a GPU), cpu (a CPU)"
+        e.what(),
+        "--device metal must be available on this machine, it has "
+        "cuda (a GPU), cpu (a CPU)"
     );
   }
   EXPECT_THROW(choose_device("gpu", std::vector{kCpu}), UsageError);

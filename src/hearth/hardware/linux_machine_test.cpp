@@ -57,7 +57,8 @@ TEST(LinuxMachine, ArmWithoutModelNameOrTopology) {
 }
 
 TEST(LinuxMachine, ALimitOfCgroupVersion1) {
-  const Machine m = describe_linux(capture_reader("docker-cgroup-v1"), "x86_64", 32);
+  const Machine m =
+      describe_linux(capture_reader("docker-cgroup-v1"), "x86_64", 32);
   EXPECT_EQ(m.memory.cgroup, "v1");
   EXPECT_EQ(m.memory.cgroup_limit, 8 * kGiB);
   EXPECT_EQ(m.memory.cgroup_used, 2 * kGiB);  // 3 less 1 of inactive file cache
@@ -69,7 +70,8 @@ TEST(LinuxMachine, ALimitOfCgroupVersion1) {
 }
 
 TEST(LinuxMachine, TheTightestLimitOfNestedVersion2Groups) {
-  const Machine m = describe_linux(capture_reader("nested-cgroup-v2"), "x86_64", 32);
+  const Machine m =
+      describe_linux(capture_reader("nested-cgroup-v2"), "x86_64", 32);
   EXPECT_EQ(m.memory.cgroup, "v2");
   EXPECT_EQ(m.memory.cgroup_limit, 4 * kGiB);
   EXPECT_EQ(m.memory.cgroup_used, 3 * kGiB / 2);
@@ -79,7 +81,8 @@ TEST(LinuxMachine, TheTightestLimitOfNestedVersion2Groups) {
 }
 
 TEST(LinuxMachine, NoLimitIsNoLimit) {
-  const Machine m = describe_linux(capture_reader("bare-cgroup-v1"), "x86_64", 32);
+  const Machine m =
+      describe_linux(capture_reader("bare-cgroup-v1"), "x86_64", 32);
   EXPECT_EQ(m.memory.cgroup_limit, 0u);
   EXPECT_EQ(m.memory.swap_used, 3ul << 30);
   EXPECT_EQ(m.cpu.usable_threads, 16);

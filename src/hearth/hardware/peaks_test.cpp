@@ -3,8 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <gtest/gtest.h>
 #include <unistd.h>
+
+#include <gtest/gtest.h>
 
 #include "hearth/base/atomic_file.h"
 

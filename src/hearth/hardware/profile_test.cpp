@@ -3,8 +3,9 @@
 #include <filesystem>
 #include <set>
 
-#include <gtest/gtest.h>
 #include <unistd.h>
+
+#include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
 #include "hearth/hardware/capture_test.h"
@@ -38,16 +39,22 @@ std::string error_of(const std::string& text) {
 TEST(Profile, AllSeedProfilesAreThere) {
   std::set<std::string> keys;
   for (const Profile& p : builtin()) keys.insert(p.key);
-  for (const char* key :
-       {"m1-pro-32g", "m1-max-64g", "m1-ultra-128g", "m2-pro-32g", "m2-max-64g",
-        "m2-ultra-128g", "m3-pro-36g", "m3-max-48g", "m3-max-96g", "m4-pro-36g",
-        "m4-max-64g", "unknown-apple-silicon", "linux-x86-amx",
-        "linux-x86-avx512", "linux-x86-avx2", "linux-arm64", "nvidia-h100",
-        "nvidia-h200", "unknown", "m5", "m5-max-40c", "m6"}) {
+  for (const char* key : {"m1-pro-32g",     "m1-max-64g",
+                          "m1-ultra-128g",  "m2-pro-32g",
+                          "m2-max-64g",     "m2-ultra-128g",
+                          "m3-pro-36g",     "m3-max-48g",
+                          "m3-max-96g",     "m4-pro-36g",
+                          "m4-max-64g",     "unknown-apple-silicon",
+                          "linux-x86-amx",  "linux-x86-avx512",
+                          "linux-x86-avx2", "linux-arm64",
+                          "nvidia-h100",    "nvidia-h200",
+                          "unknown",        "m5",
+                          "m5-max-40c",     "m6"}) {
     EXPECT_TRUE(keys.contains(key)) << key;
   }
   for (const Profile& p : builtin()) {
-    EXPECT_TRUE(p.speed_targets.empty()) << p.key << ": nobody measured one yet";
+    EXPECT_TRUE(p.speed_targets.empty())
+        << p.key << ": nobody measured one yet";
   }
 }
 
@@ -91,7 +98,8 @@ TEST(Profile, ErrorsSayFileLineAndKey) {
       "p.yaml:2: key 'describes' must be given"
   );
   EXPECT_NE(
-      error_of(good + "  - key: c\n    describes: d\n").find("p.yaml:4: match of 'c'"),
+      error_of(good + "  - key: c\n    describes: d\n")
+          .find("p.yaml:4: match of 'c'"),
       std::string::npos
   );
   EXPECT_NE(
@@ -104,8 +112,13 @@ TEST(Profile, ErrorsSayFileLineAndKey) {
           .find("must add up to 1"),
       std::string::npos
   );
-  EXPECT_NE(error_of("profile: []\n").find("there is no key 'profile'"), std::string::npos);
-  EXPECT_NE(error_of("{}").find("key 'profiles' must be given"), std::string::npos);
+  EXPECT_NE(
+      error_of("profile: []\n").find("there is no key 'profile'"),
+      std::string::npos
+  );
+  EXPECT_NE(
+      error_of("{}").find("key 'profiles' must be given"), std::string::npos
+  );
 }
 
 TEST(Profile, ABandWithoutASourceIsRefused) {
@@ -117,15 +130,16 @@ TEST(Profile, ABandWithoutASourceIsRefused) {
   );
   EXPECT_EQ(error_of(good + band + ", source: us}\n"), "");
   EXPECT_NE(
-      error_of(good + band + ", source: us, tps_p95: [3, 2]}\n").find("[low, high]"),
+      error_of(good + band + ", source: us, tps_p95: [3, 2]}\n")
+          .find("[low, high]"),
       std::string::npos
   );
 }
 
 TEST(Profile, AUsersProfileReplacesABuiltInOne) {
   namespace fs = std::filesystem;
-  const fs::path folder =
-      fs::temp_directory_path() / ("hearth_profiles_" + std::to_string(getpid()));
+  const fs::path folder = fs::temp_directory_path() /
+                          ("hearth_profiles_" + std::to_string(getpid()));
   fs::create_directories(folder);
   write_file_atomically(
       (folder / "mine.yaml").string(),
@@ -144,7 +158,10 @@ TEST(Profile, AWrongNameListsTheNearest) {
     profile_named(builtin(), "m1-max-46g");
     FAIL();
   } catch (const UsageError& e) {
-    EXPECT_NE(std::string(e.what()).find("did you mean 'm1-max-64g'"), std::string::npos);
+    EXPECT_NE(
+        std::string(e.what()).find("did you mean 'm1-max-64g'"),
+        std::string::npos
+    );
   }
 }
 
