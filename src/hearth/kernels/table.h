@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hearth/kernels/math.h"
+#include "hearth/kernels/norm.h"
 #include "hearth/kernels/peak.h"
 
 namespace hearth::kernels {
@@ -20,6 +21,7 @@ struct Table {
   bool (*supported)() noexcept;
   const PeakKernels* peak;
   const MathKernels* math;
+  const NormKernels* norm;
 };
 
 // Every table built in, plainest first.
