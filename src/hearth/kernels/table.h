@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/gate.h"
 #include "hearth/kernels/math.h"
 #include "hearth/kernels/norm.h"
 #include "hearth/kernels/peak.h"
@@ -22,6 +23,7 @@ struct Table {
   const PeakKernels* peak;
   const MathKernels* math;
   const NormKernels* norm;
+  const GateKernels* gate;
 };
 
 // Every table built in, plainest first.

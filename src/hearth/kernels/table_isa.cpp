@@ -23,6 +23,7 @@ const Table table{
     .peak = &peak,
     .math = &math,
     .norm = &norm,
+    .gate = &gate,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

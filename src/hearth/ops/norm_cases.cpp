@@ -61,8 +61,6 @@ void add_work(OpCase& c) {
   };
 }
 
-}  // namespace
-
 OpCase rms_norm_case() {
   OpCase c = base("rms_norm");
   c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
@@ -125,6 +123,15 @@ OpCase add_layer_norm_case() {
   };
   c.differentiable = {0, 1, 2, 3};
   return c;
+}
+
+}  // namespace
+
+std::vector<OpCase> norm_cases() {
+  return {
+      rms_norm_case(), layer_norm_case(), add_rms_norm_case(),
+      add_layer_norm_case()
+  };
 }
 
 }  // namespace hearth::ops

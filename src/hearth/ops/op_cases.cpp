@@ -6,18 +6,22 @@
 namespace hearth::ops {
 
 // One function a case file offers. Keep both lists sorted.
-OpCase add_layer_norm_case();
-OpCase add_rms_norm_case();
-OpCase layer_norm_case();
-OpCase rms_norm_case();
+std::vector<OpCase> activation_cases();
+std::vector<OpCase> gate_cases();
+std::vector<OpCase> norm_cases();
 
 std::span<const OpCase> op_cases() {
-  static const std::vector<OpCase> all = {
-      add_layer_norm_case(),
-      add_rms_norm_case(),
-      layer_norm_case(),
-      rms_norm_case(),
-  };
+  static const std::vector<OpCase> all = [] {
+    std::vector<OpCase> joined;
+    for (auto* cases : {
+             activation_cases,
+             gate_cases,
+             norm_cases,
+         }) {
+      for (auto& c : cases()) joined.push_back(std::move(c));
+    }
+    return joined;
+  }();
   return all;
 }
 
