@@ -62,7 +62,10 @@ install_packages() {
 
 # The pip of an environment of ours, so that nobody's Python is touched.
 ensure_venv() {
-  [ ! -e .deps/certificates.crt ] || export PIP_CERT=$PWD/.deps/certificates.crt
+  if [ -e .deps/certificates.crt ]; then
+    # Both: pip asks the one, the library under it prefers the other.
+    export PIP_CERT=$PWD/.deps/certificates.crt REQUESTS_CA_BUNDLE=$PWD/.deps/certificates.crt
+  fi
   [ -x .deps/venv/bin/pip ] && return 0
   missing "Python environment .deps/venv" && return 0
   stage "Python environment" python3 -m venv .deps/venv
