@@ -63,8 +63,10 @@ int run_ahead() {
   return ahead_limit;
 }
 
-std::shared_ptr<AlignedBuffer>
-scratch(const mx::Stream& stream, std::size_t bytes) {
+std::shared_ptr<AlignedBuffer> scratch(
+    const mx::Stream& stream,
+    std::size_t bytes
+) {
   static const MemoryZone zone = MemoryZone::named("ops scratch");
   const std::lock_guard lock(state().mutex);
   auto& kept = state().streams[stream.index].scratch;
@@ -98,6 +100,11 @@ void wait_for_room(int stream) {
 void note_launch(int stream, const char* name) {
   const std::lock_guard lock(state().mutex);
   ++state().streams[stream].launched;
+  state().names.insert(name);
+}
+
+void note_name(const char* name) {
+  const std::lock_guard lock(state().mutex);
   state().names.insert(name);
 }
 
