@@ -24,6 +24,7 @@
 
 namespace hearth::kernels::HEARTH_ISA {
 extern const MathKernels math;
+extern const GemmKernels gemm;
 extern const PeakKernels peak;
 extern const Table table;
 }  // namespace hearth::kernels::HEARTH_ISA

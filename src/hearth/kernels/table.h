@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/gemm.h"
 #include "hearth/kernels/math.h"
 #include "hearth/kernels/peak.h"
 
@@ -19,6 +20,7 @@ struct Table {
   // (AMX: by doing it).
   bool (*supported)() noexcept;
   const PeakKernels* peak;
+  const GemmKernels* gemm;
   const MathKernels* math;
 };
 
