@@ -18,6 +18,18 @@ struct ABlock {
   long row_bytes, word_bytes;
 };
 
+// Where the rows of a tile are: every third has a pointer of its own and the
+// two after it are reached by an index, or the addresses alone would take more
+// registers than there are.
+template <int kRows>
+struct Rows {
+  static constexpr int kCount = (kRows + 2) / 3;
+  const char* base[kCount];
+  HEARTH_INLINE const char* at(int r, long row) const {
+    return base[r / 3] + r % 3 * row;
+  }
+};
+
 HEARTH_INLINE float float_at(const char* p) {
   return __builtin_bit_cast(
       float, static_cast<Word>(*reinterpret_cast<const LooseWord*>(p))
@@ -31,18 +43,19 @@ struct Fp32Step {
   template <int kRows>
   HEARTH_INLINE static void add(
       F32 (&sums)[kRows][kPanelVectors],
-      const char* a,
+      const Rows<kRows>& a,
       long row,
       long,
       const Word* b
   ) {
     F32 column[kPanelVectors];
+#pragma GCC unroll 16
     for (int v = 0; v < kPanelVectors; ++v) {
       column[v] = load(reinterpret_cast<const float*>(b) + v * kLanes);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const F32 x = splat(float_at(a + r * row));
+      const F32 x = splat(float_at(a.at(r, row)));
 #pragma GCC unroll 16
       for (int v = 0; v < kPanelVectors; ++v) {
         sums[r][v] = fma(x, column[v], sums[r][v]);
@@ -59,24 +72,27 @@ struct WidenedStep {
   template <int kRows>
   HEARTH_INLINE static void add(
       F32 (&sums)[kRows][kPanelVectors],
-      const char* a,
+      const Rows<kRows>& a,
       long row,
       long word,
       const Word* b
   ) {
     I32 pairs[kPanelVectors];
+#pragma GCC unroll 16
     for (int v = 0; v < kPanelVectors; ++v) {
       pairs[v] = bits(load(reinterpret_cast<const float*>(b) + v * kLanes));
     }
     const I32 upper = splat_int(static_cast<int>(0xffff0000u));
+#pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       F32 column[kPanelVectors];
+#pragma GCC unroll 16
       for (int v = 0; v < kPanelVectors; ++v) {
         column[v] = from_bits(half == 0 ? pairs[v] << 16 : pairs[v] & upper);
       }
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const F32 x = splat(float_at(a + r * row + half * word));
+        const F32 x = splat(float_at(a.at(r, row) + half * word));
 #pragma GCC unroll 16
         for (int v = 0; v < kPanelVectors; ++v) {
           sums[r][v] = fma(x, column[v], sums[r][v]);
@@ -94,18 +110,19 @@ struct PairStep {
   template <int kRows>
   HEARTH_INLINE static void add(
       F32 (&sums)[kRows][kPanelVectors],
-      const char* a,
+      const Rows<kRows>& a,
       long row,
       long,
       const Word* b
   ) {
     __m512i column[kPanelVectors];
+#pragma GCC unroll 16
     for (int v = 0; v < kPanelVectors; ++v) {
       column[v] = _mm512_load_si512(b + v * kLanes);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const auto* p = reinterpret_cast<const LooseWord*>(a + r * row);
+      const auto* p = reinterpret_cast<const LooseWord*>(a.at(r, row));
       const __m512i x = _mm512_set1_epi32(static_cast<int>(*p));
 #pragma GCC unroll 16
       for (int v = 0; v < kPanelVectors; ++v) {
@@ -170,15 +187,25 @@ template <class Step, int kRows, bool kByWord>
 __attribute__((noinline)) void
 tile(ABlock a, long steps, const Word* b, const Sink& s) {
   F32 sums[kRows][kPanelVectors];
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
     for (int v = 0; v < kPanelVectors; ++v) sums[r][v] = zero();
   }
   const long row = kByWord ? 4 : a.row_bytes;
   const long word = kByWord ? a.word_bytes : 4;
-  const char* at = a.words;
+  Rows<kRows> at;
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows<kRows>::kCount; ++i) {
+    at.base[i] = a.words + 3 * i * row;
+  }
   for (long k = 0; k < steps; ++k) {
     Step::template add<kRows>(sums, at, row, word, b);
-    at += Step::kWords * word;
+#pragma GCC unroll 8
+    for (const char*& p : at.base) {
+      p += Step::kWords * word;
+      asm("" : "+r"(p));
+    }
     b += kPanel;
   }
   finish_tile<kRows>(s, sums);

@@ -19,8 +19,8 @@ namespace {
 // neither folded nor removed.
 template <class V>
 inline void keep(V& x) {
-#if defined(__AVX2__)
-  asm volatile("" : "+x"(x));
+#if defined(__AVX512F__)
+  asm volatile("" : "+v"(x));  // any of 32 registers; x means the first 16
 #elif defined(__aarch64__)
   asm volatile("" : "+w"(x));
 #else
@@ -52,6 +52,7 @@ inline F32 fma(F32 a, F32 b, F32 c) { return a * b + c; }
 
 double fp32(long rounds) noexcept {
   F32 acc[kChains];
+#pragma GCC unroll 24
   for (F32& a : acc) a = splat(1.0f);
   F32 x = splat(0.5f), y = splat(0.25f);
   keep(x), keep(y);
@@ -105,6 +106,7 @@ double int8(long rounds) noexcept {
 #define HEARTH_INT8_LOOP 1
 double bf16(long rounds) noexcept {
   __m512 acc[kChains];
+#pragma GCC unroll 24
   for (auto& a : acc) a = _mm512_setzero_ps();
   __m512i x = _mm512_set1_epi32(0x3f003f00), y = x;
   keep(x), keep(y);
@@ -118,6 +120,7 @@ double bf16(long rounds) noexcept {
 }
 double int8(long rounds) noexcept {
   __m512i acc[kChains];
+#pragma GCC unroll 24
   for (auto& a : acc) a = _mm512_setzero_si512();
   __m512i x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5);
   keep(x), keep(y);
