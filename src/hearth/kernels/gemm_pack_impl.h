@@ -98,33 +98,43 @@ inline void zero_words(Word* p, long n) {
   for (long i = 0; i < n; ++i) p[i] = 0;
 }
 
-// One panel, columns j.. (`width` of them real), depth [k0, k1).
+// Rows of depth of a row-major source: read in order, spread over all panels.
 template <class T>
-void pack_panel_bf16(
+void pack_rows_bf16(const GemmPack& g, GemmRange columns, GemmRange depth) {
+  const T* source = static_cast<const T*>(g.source);
+  const long words = round_up(g.k, kPairDepth) / 2;
+  const long end = depth.end < g.k ? depth.end : round_up(g.k, kPairDepth);
+  for (long k = depth.begin; k < end; k += 2) {
+    for (long j = columns.begin; j < columns.end; j += kPanel) {
+      Word* out = static_cast<Word*>(g.packed) + j * words + k / 2 * kPanel;
+      const long width = smaller(kPanel, g.n - j);
+      if (width < kPanel || k >= g.k) zero_words(out, kPanel);
+      if (k >= g.k) continue;
+      const T* low = source + k * g.stride + j;
+      interleave(low, k + 1 < g.k ? low + g.stride : nullptr, width, out);
+    }
+  }
+}
+
+// One panel of a source whose rows are columns of B, `width` of them real.
+template <class T>
+void pack_columns_bf16(
     const GemmPack& g,
     long j,
     long width,
     GemmRange depth,
     Word* panel
 ) {
-  const T* source = static_cast<const T*>(g.source);
+  const T* source = static_cast<const T*>(g.source) + j * g.stride;
   const long end = depth.end < g.k ? depth.end : round_up(g.k, kPairDepth);
   for (long k = depth.begin; k < end; k += 2) {
     Word* out = panel + k / 2 * kPanel;
-    if (width < kPanel || k >= g.k) zero_words(out, kPanel);
-    if (k >= g.k) continue;
-    const bool pair = k + 1 < g.k;
-    if (!g.by_column) {
-      const T* low = source + k * g.stride + j;
-      interleave(low, pair ? low + g.stride : nullptr, width, out);
-      continue;
-    }
 #if defined(__AVX512F__)
     if constexpr (sizeof(T) == 2) {
       if (width == kPanel && k % 32 == 0 && k + 32 <= depth.end) {
         for (int c = 0; c < kPanel; c += 16) {
           const auto* in =
-              reinterpret_cast<const char*>(source + (j + c) * g.stride + k);
+              reinterpret_cast<const char*>(source + c * g.stride + k);
           transpose_words(in, g.stride * 2, out + c, kPanel);
         }
         k += 30;
@@ -132,27 +142,45 @@ void pack_panel_bf16(
       }
     }
 #endif
-    for (long c = 0; c < width; ++c) {
-      const T* p = source + (j + c) * g.stride + k;
-      out[c] = bf16_bits(p) | (pair ? bf16_bits(p + 1) << 16 : 0);
+    for (long c = 0; c < kPanel; ++c) {
+      const T* p = source + c * g.stride + k;
+      const bool low = c < width && k < g.k, high = low && k + 1 < g.k;
+      out[c] = (low ? bf16_bits(p) : 0) | (high ? bf16_bits(p + 1) << 16 : 0);
     }
   }
 }
 
-void pack_bf16(const GemmPack& g, GemmRange columns, GemmRange depth) noexcept {
+template <class T>
+void pack_bf16_from(const GemmPack& g, GemmRange columns, GemmRange depth) {
+  if (!g.by_column) return pack_rows_bf16<T>(g, columns, depth);
   const long words = round_up(g.k, kPairDepth) / 2;
   for (long j = columns.begin; j < columns.end; j += kPanel) {
     Word* panel = static_cast<Word*>(g.packed) + j * words;
-    const long width = smaller(kPanel, g.n - j);
-    if (g.type == GemmScalar::bf16) {
-      pack_panel_bf16<Bf16>(g, j, width, depth, panel);
-    } else {
-      pack_panel_bf16<float>(g, j, width, depth, panel);
+    pack_columns_bf16<T>(g, j, smaller(kPanel, g.n - j), depth, panel);
+  }
+}
+
+void pack_bf16(const GemmPack& g, GemmRange columns, GemmRange depth) noexcept {
+  if (g.type == GemmScalar::bf16)
+    pack_bf16_from<Bf16>(g, columns, depth);
+  else
+    pack_bf16_from<float>(g, columns, depth);
+}
+
+void pack_rows_f32(const GemmPack& g, GemmRange columns, GemmRange depth) {
+  const auto* source = static_cast<const float*>(g.source);
+  for (long k = depth.begin; k < depth.end; ++k) {
+    for (long j = columns.begin; j < columns.end; j += kPanel) {
+      float* out = static_cast<float*>(g.packed) + j * g.k + k * kPanel;
+      const float* in = source + k * g.stride + j;
+      const long width = smaller(kPanel, g.n - j);
+      for (long c = 0; c < kPanel; ++c) out[c] = c < width ? in[c] : 0.0f;
     }
   }
 }
 
 void pack_f32(const GemmPack& g, GemmRange columns, GemmRange depth) noexcept {
+  if (!g.by_column) return pack_rows_f32(g, columns, depth);
   const auto* source = static_cast<const float*>(g.source);
   for (long j = columns.begin; j < columns.end; j += kPanel) {
     float* panel = static_cast<float*>(g.packed) + j * g.k;
@@ -160,7 +188,7 @@ void pack_f32(const GemmPack& g, GemmRange columns, GemmRange depth) noexcept {
     for (long k = depth.begin; k < depth.end; ++k) {
       float* out = panel + k * kPanel;
 #if defined(__AVX512F__)
-      if (g.by_column && width == kPanel && k + 16 <= depth.end) {
+      if (width == kPanel && k + 16 <= depth.end) {
         for (int c = 0; c < kPanel; c += 16) {
           const float* in = source + (j + c) * g.stride + k;
           transpose_words(
@@ -172,11 +200,10 @@ void pack_f32(const GemmPack& g, GemmRange columns, GemmRange depth) noexcept {
         continue;
       }
 #endif
-      const long row = g.by_column ? 1 : g.stride;
-      const long column = g.by_column ? g.stride : 1;
-      const float* in = source + j * column + k * row;
-      for (long c = 0; c < width; ++c) out[c] = in[c * column];
-      for (long c = width; c < kPanel; ++c) out[c] = 0.0f;
+      const float* in = source + j * g.stride + k;
+      for (long c = 0; c < kPanel; ++c) {
+        out[c] = c < width ? in[c * g.stride] : 0.0f;
+      }
     }
   }
 }

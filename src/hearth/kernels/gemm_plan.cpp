@@ -7,7 +7,9 @@
 namespace hearth::kernels {
 namespace {
 
-long tiles(long size, long tile) { return (size + tile - 1) / tile; }
+long tiles(long size, long tile) {
+  return (size + tile - 1) / tile;
+}
 
 GemmRange part(long size, long tile, int index, int count) {
   const Range r = partition(
@@ -34,9 +36,8 @@ GemmGrid gemm_grid(const GemmFamily& family, long m, long n, int threads) {
   return best;
 }
 
-GemmPart gemm_part(
-    const GemmFamily& family, long m, long n, GemmGrid grid, int worker
-) {
+GemmPart
+gemm_part(const GemmFamily& family, long m, long n, GemmGrid grid, int worker) {
   return {
       part(m, family.rows, worker % grid.rows, grid.rows),
       part(n, family.columns, worker / grid.rows, grid.columns)

@@ -19,9 +19,11 @@ TEST(GemmPlan, PartsCoverEveryElementOnce) {
         ASSERT_EQ(grid.rows * grid.columns, threads);
         for (int worker = 0; worker < threads; ++worker) {
           const GemmPart p = gemm_part(family, m, n, grid, worker);
-          EXPECT_EQ(p.columns.begin % family.columns == 0 ||
-                        p.columns.begin == p.columns.end,
-                    true);
+          EXPECT_EQ(
+              p.columns.begin % family.columns == 0 ||
+                  p.columns.begin == p.columns.end,
+              true
+          );
           for (long i = p.rows.begin; i < p.rows.end; ++i) {
             for (long j = p.columns.begin; j < p.columns.end; ++j) {
               ++seen[static_cast<std::size_t>(i * n + j)];

@@ -11,12 +11,15 @@ constexpr int kTileRows = kLanes == 16 ? 12 : kLanes >= 4 ? 6 : 2;
 // Rows 4 KiB apart share a cache set, so a copy is laid out with some to spare.
 constexpr long kSpareWords = 16;
 
-// Words of A: word (r, w) lies at row_bytes * r + word_bytes * w. One of the
-// two steps is 4.
+// Words of A. By row: word (r, w) lies at row_bytes * r + 4 * w. By word, when
+// row_bytes is 4: tile after tile of kTileRows rows, each as deep as the block,
+// with the words of a tile's rows side by side.
 struct ABlock {
   const char* words;
-  long row_bytes, word_bytes;
+  long row_bytes;
+  long tile_bytes;  // from one tile of kTileRows rows to the next
 };
+constexpr long kWordBytes = kTileRows * 4;
 
 // Where the rows of a tile are: every third has a pointer of its own and the
 // two after it are reached by an index, or the addresses alone would take more
@@ -193,7 +196,7 @@ tile(ABlock a, long steps, const Word* b, const Sink& s) {
     for (int v = 0; v < kPanelVectors; ++v) sums[r][v] = zero();
   }
   const long row = kByWord ? 4 : a.row_bytes;
-  const long word = kByWord ? a.word_bytes : 4;
+  const long word = kByWord ? kWordBytes : 4;
   Rows<kRows> at;
 #pragma GCC unroll 8
   for (int i = 0; i < Rows<kRows>::kCount; ++i) {
@@ -217,7 +220,7 @@ HEARTH_INLINE void
 tiles_down(ABlock& a, long& height, long steps, const Word* b, Sink& s) {
   for (; height >= kRows; height -= kRows) {
     tile<Step, kRows, kByWord>(a, steps, b, s);
-    a.words += kRows * (kByWord ? 4 : a.row_bytes);
+    a.words += kRows == kTileRows ? a.tile_bytes : kRows * a.row_bytes;
     s.i += kRows;
     s.partial = static_cast<float*>(s.partial) + kRows * s.partial_stride;
   }
@@ -239,6 +242,30 @@ void multiply_panel(ABlock a, long height, long steps, const Word* b, Sink s) {
 constexpr long kBlockRows = 96;
 constexpr long kBlockWords = 1024;
 
+// Few bytes of rows far apart: no processor guesses which come next.
+constexpr long kAhead = 16;
+HEARTH_INLINE void prefetch_row(const void* p, long bytes) {
+  for (long i = 0; i < bytes; i += 64) {
+    __builtin_prefetch(static_cast<const char*>(p) + i);
+  }
+}
+
+// Fills a block by word: put_row(w, out) writes word w of each of the rows.
+template <class PutRow>
+HEARTH_INLINE ABlock
+copy_words(long height, long words, void* room, PutRow put_row) {
+  alignas(64) Word row[kBlockRows + kSpareWords] = {};
+  for (long w = 0; w < words; ++w) {
+    put_row(w, row);
+    char* out = static_cast<char*>(room) + w * kWordBytes;
+    for (long r = 0; r < height; r += kTileRows) {
+      __builtin_memcpy(out, row + r, kWordBytes);
+      out += words * kWordBytes;
+    }
+  }
+  return {static_cast<const char*>(room), 4, words * kWordBytes};
+}
+
 // Copies `depth` elements of `height` rows as words; Put writes n of them.
 template <class T, class Put>
 HEARTH_INLINE ABlock copy_rows(
@@ -252,7 +279,7 @@ HEARTH_INLINE ABlock copy_rows(
   const long row = words + kSpareWords;
   auto* out = static_cast<Word*>(room);
   for (long r = 0; r < height; ++r) put(a + r * stride, out + r * row);
-  return {static_cast<const char*>(room), row * 4, 4};
+  return {static_cast<const char*>(room), row * 4, kTileRows * row * 4};
 }
 
 template <class Step>
@@ -300,19 +327,19 @@ inline ABlock VectorCore<Fp32Step>::block_of_a(
     void* room
 ) const {
   const auto* a = static_cast<const float*>(g.a);
-  auto* out = static_cast<float*>(room);
   if (g.a_transposed) {
-    const float* in = a + k * g.a_stride + i;
-    for (long w = 0; w < depth; ++w, in += g.a_stride, out += kBlockRows) {
+    return copy_words(height, depth, room, [&](long w, Word* row) {
+      const float* in = a + (k + w) * g.a_stride + i;
+      prefetch_row(in + kAhead * g.a_stride, height * 4);
       each_vector(0, height, [&](long r, auto n) {
-        store(out + r, load(in + r, n), n);
+        store(reinterpret_cast<float*>(row) + r, load(in + r, n), n);
       });
-    }
-    return {static_cast<const char*>(room), 4, kBlockRows * 4};
+    });
   }
   const float* in = a + i * g.a_stride + k;
   if (g.a_stride % 1024 != 0 && g.a_stride != 1) {
-    return {reinterpret_cast<const char*>(in), g.a_stride * 4, 4};
+    const long row = g.a_stride * 4;
+    return {reinterpret_cast<const char*>(in), row, kTileRows * row};
   }
   return copy_rows(in, g.a_stride, height, depth, room, [&](auto* p, Word* q) {
     each_vector(0, depth, [&](long w, auto n) {
@@ -332,15 +359,16 @@ inline ABlock VectorCore<WidenedStep>::block_of_a(
     void* room
 ) const {
   const auto* a = static_cast<const Bf16*>(g.a);
-  auto* out = static_cast<float*>(room);
   if (g.a_transposed) {
-    for (long w = 0; w < round_up(depth, 2); ++w, out += kBlockRows) {
+    const long words = round_up(depth, 2);
+    return copy_words(height, words, room, [&](long w, Word* row) {
       const Bf16* in = a + (k + w) * g.a_stride + i;
+      prefetch_row(in + kAhead * g.a_stride, height * 2);
       each_vector(0, height, [&](long r, auto n) {
-        store(out + r, w < depth ? load(in + r, n) : zero(), n);
+        const F32 x = w < depth ? load(in + r, n) : zero();
+        store(reinterpret_cast<float*>(row) + r, x, n);
       });
-    }
-    return {static_cast<const char*>(room), 4, kBlockRows * 4};
+    });
   }
   const Bf16* in = a + i * g.a_stride + k;
   return copy_rows(in, g.a_stride, height, depth, room, [&](auto* p, Word* q) {
@@ -363,19 +391,21 @@ inline ABlock VectorCore<PairStep>::block_of_a(
     void* room
 ) const {
   const auto* a = static_cast<const Bf16*>(g.a);
+  const long words = (depth + 1) / 2;
   if (g.a_transposed) {
-    auto* out = static_cast<Word*>(room);
-    for (long w = 0; w < depth; w += 2, out += kBlockRows) {
-      const Bf16* low = a + (k + w) * g.a_stride + i;
-      interleave(low, w + 1 < depth ? low + g.a_stride : nullptr, height, out);
-    }
-    return {static_cast<const char*>(room), 4, kBlockRows * 4};
+    return copy_words(height, words, room, [&](long w, Word* row) {
+      const Bf16* low = a + (k + 2 * w) * g.a_stride + i;
+      prefetch_row(low + kAhead * g.a_stride, height * 2);
+      prefetch_row(low + (kAhead + 1) * g.a_stride, height * 2);
+      const Bf16* high = 2 * w + 1 < depth ? low + g.a_stride : nullptr;
+      interleave(low, high, height, row);
+    });
   }
   const Bf16* in = a + i * g.a_stride + k;
   if (depth % 2 == 0 && g.a_stride % 2048 != 0 && g.a_stride != 2) {
-    return {reinterpret_cast<const char*>(in), g.a_stride * 2, 4};
+    const long row = g.a_stride * 2;
+    return {reinterpret_cast<const char*>(in), row, kTileRows * row};
   }
-  const long words = (depth + 1) / 2;
   return copy_rows(in, g.a_stride, height, words, room, [&](auto* p, Word* q) {
     auto* halves = reinterpret_cast<Bf16*>(q);
     for (long w = 0; w < depth; w += 32) {

@@ -23,6 +23,7 @@ const Table table{
     .peak = &peak,
     .gemm = &gemm,
     .math = &math,
+    .norm = &norm,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -10,9 +10,8 @@
 namespace hearth::ops {
 
 // The family for operands of that type, bf16 or f32.
-const kernels::GemmFamily& gemm_family(
-    const kernels::Table& table, kernels::GemmScalar operand
-);
+const kernels::GemmFamily&
+gemm_family(const kernels::Table& table, kernels::GemmScalar operand);
 
 void pack_gemm(
     ThreadPool& pool,
@@ -21,9 +20,7 @@ void pack_gemm(
 );
 
 // Scratch of every thread together, a multiple of 64.
-std::size_t gemm_scratch_bytes(
-    const kernels::GemmFamily& family, int threads
-);
+std::size_t gemm_scratch_bytes(const kernels::GemmFamily& family, int threads);
 void run_gemm(
     ThreadPool& pool,
     const kernels::GemmFamily& family,
@@ -42,7 +39,10 @@ struct WeightGradient {
   bool accumulate = false;
 };
 std::size_t weight_gradient_scratch_bytes(
-    const kernels::GemmFamily& family, long tokens, long k, int threads
+    const kernels::GemmFamily& family,
+    long tokens,
+    long k,
+    int threads
 );
 void weight_gradient(
     ThreadPool& pool,
