@@ -29,7 +29,7 @@ GemmGrid gemm_grid(const GemmFamily& family, long m, long n, int threads) {
     const int rows = threads / columns;
     const long largest = tiles(tiles(m, family.rows), rows) *
                          tiles(tiles(n, family.columns), columns);
-    if (smallest >= 0 && largest >= smallest) continue;
+    if (smallest >= 0 && largest * 33 >= smallest * 32) continue;
     smallest = largest;
     best = {rows, columns};
   }

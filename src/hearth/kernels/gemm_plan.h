@@ -10,7 +10,7 @@ struct GemmGrid {
 };
 
 // The grid of `threads` rectangles whose largest is smallest, counted in the
-// family's tiles. Of equals the one with more parts along rows: then packed
+// family's tiles. Within 3 % the one with more parts along rows: then packed
 // operands are shared and each part of A is prepared once.
 GemmGrid gemm_grid(const GemmFamily& family, long m, long n, int threads);
 
