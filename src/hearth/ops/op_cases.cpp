@@ -9,6 +9,8 @@ namespace hearth::ops {
 OpCase add_layer_norm_case();
 OpCase add_rms_norm_case();
 OpCase layer_norm_case();
+OpCase linear_bias_case();
+OpCase linear_case();
 OpCase rms_norm_case();
 
 std::span<const OpCase> op_cases() {
@@ -16,6 +18,8 @@ std::span<const OpCase> op_cases() {
       add_layer_norm_case(),
       add_rms_norm_case(),
       layer_norm_case(),
+      linear_bias_case(),
+      linear_case(),
       rms_norm_case(),
   };
   return all;
