@@ -25,6 +25,7 @@
 namespace hearth::kernels::HEARTH_ISA {
 extern const MathKernels math;
 extern const GemmKernels gemm;
+extern const HeadLossKernels head_loss;
 extern const NormKernels norm;
 extern const PeakKernels peak;
 extern const Table table;

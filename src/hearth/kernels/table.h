@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hearth/kernels/gemm.h"
+#include "hearth/kernels/head_loss.h"
 #include "hearth/kernels/math.h"
 #include "hearth/kernels/norm.h"
 #include "hearth/kernels/peak.h"
@@ -22,6 +23,7 @@ struct Table {
   bool (*supported)() noexcept;
   const PeakKernels* peak;
   const GemmKernels* gemm;
+  const HeadLossKernels* head_loss;
   const MathKernels* math;
   const NormKernels* norm;
 };

@@ -22,6 +22,7 @@ const Table table{
     .supported = supported,
     .peak = &peak,
     .gemm = &gemm,
+    .head_loss = &head_loss,
     .math = &math,
     .norm = &norm,
 };
