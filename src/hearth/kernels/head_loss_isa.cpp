@@ -91,7 +91,8 @@ struct Gradient {
 };
 
 struct CrossEntropy {
-  float loss, log_prob;
+  float loss;  // weighted as a term, not as a token
+  float log_prob;
   LogSoftmax student;
   float by_p, by_all, by_target;  // gradient: by_p * p + by_all, and at target
 };
@@ -104,8 +105,7 @@ CrossEntropy cross_entropy(const LossRow& row, const LossTerms& terms) {
   loss += terms.z_loss * s.lse * s.lse;
   const float w = row.weight * terms.cross_entropy;
   return {
-      // A term that is not asked for must not spoil the rest with infinities.
-      w == 0 ? 0.0f : w * loss,           target - s.lse,  s,
+      terms.cross_entropy * loss,         target - s.lse,  s,
       w * (1 + 2 * terms.z_loss * s.lse), -w * smooth / n, -w * (1 - smooth)
   };
 }
@@ -128,7 +128,7 @@ LossValue plain_loss(const LossRow& row, const LossTerms& terms) {
     g.write(part);
     g.put(row.target, d, l);
   }
-  return {c.loss, c.log_prob};
+  return {row.weight * c.loss, c.log_prob};
 }
 
 // T^2 D has the gradient T * d D / d (l / T).
@@ -154,7 +154,6 @@ dense_loss(const LossRow& row, const LossTerms& terms, const T* teacher) {
   });
   const float temperature = terms.temperature;
   const float w = row.weight * terms.divergence_weight;
-  const float value = w * temperature * temperature * reduce_add(values);
   if (row.gradient || row.half_gradient) {
     const F32 mean = splat(reduce_add(mean_slope));
     const F32 scale_by = splat(w * temperature);
@@ -175,7 +174,8 @@ dense_loss(const LossRow& row, const LossTerms& terms, const T* teacher) {
     g.write(part);
     g.put(row.target, d, l);
   }
-  return {c.loss + value, c.log_prob};
+  const float value = reduce_add(values) * temperature * temperature;
+  return {row.weight * (c.loss + terms.divergence_weight * value), c.log_prob};
 }
 
 // The student's outcomes as a sparse teacher sees them.
@@ -217,7 +217,7 @@ LossValue sparse_loss(
         divergence_term<kind>(splat(p), splat(lp), splat(q), splat(lq));
     value += first_lane(term.value);
     const float slope = first_lane(term.slope);
-    mean += p > 0 ? p * slope : 0.0f;
+    mean += p != 0 ? p * slope : 0.0f;
     return slope;
   };
   for (long k = 0; k < teacher.count; ++k) {
@@ -247,7 +247,7 @@ LossValue sparse_loss(
     for (long k = 0; k < teacher.count; ++k) {
       const long i = teacher.indices[k];
       logits[k] = row.logits[i];
-      const float d = student[k] > 0 ? student[k] * (slopes[k] - mean) : 0.0f;
+      const float d = student[k] != 0 ? student[k] * (slopes[k] - mean) : 0.0f;
       slopes[k] = g.at(i, plain) + w * temperature * d;
       if (i == row.target) at_target = slopes[k] + c.by_target;
     }
@@ -257,7 +257,8 @@ LossValue sparse_loss(
     }
     g.put(row.target, at_target, l_target);
   }
-  return {c.loss + w * temperature * temperature * value, c.log_prob};
+  value *= temperature * temperature;
+  return {row.weight * (c.loss + terms.divergence_weight * value), c.log_prob};
 }
 
 template <Divergence kind>

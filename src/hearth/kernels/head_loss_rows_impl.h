@@ -60,7 +60,7 @@ LogSoftmax log_softmax(const T* x, long n, float by) {
 
 // x log-ratio terms: 0 log 0 is 0.
 HEARTH_INLINE F32 weighted(F32 p, F32 log_ratio) {
-  return select(p > zero(), p * log_ratio, zero());
+  return select(p == zero(), zero(), p * log_ratio);
 }
 
 // What one outcome of probabilities p (student) and q (teacher) adds to the

@@ -15,8 +15,14 @@ double bytes(const Size& n, mx::Dtype t) {
 }
 
 // Some tokens have no target and some no weight; some weigh less than nothing.
+// None is dropped in the size that NaN and infinity are tried with: a dropped
+// token's gradient is 0, but MLX's multiplies a NaN by 0 where it drops one.
+bool drops(const Size& n) {
+  return n[0] != 7;
+}
 mx::array targets(const Size& n, std::uint64_t seed) {
   auto t = integer_input({n[0]}, n[1], seed);
+  if (!drops(n)) return t;
   const auto drop = mx::equal(
       integer_input({n[0]}, 5, seed + 1), mx::array(0), mx::Device::cpu
   );
@@ -24,6 +30,7 @@ mx::array targets(const Size& n, std::uint64_t seed) {
 }
 mx::array weights(const Size& n, mx::Dtype t, std::uint64_t seed) {
   const auto w = uniform_input({n[0]}, t, seed, -0.5f, 1.5f);
+  if (!drops(n)) return w;
   const auto drop = mx::equal(
       integer_input({n[0]}, 6, seed + 1), mx::array(0), mx::Device::cpu
   );
@@ -188,6 +195,8 @@ OpCase head_loss_sparse_jensen_shannon_case() {
 OpCase head_log_probs_case() {
   OpCase c = base("head_log_probs", {});
   c.primitives = {"FusedHeadLoss", "HeadLogProbs"};
+  // Upstream values are up to 3 and h is up to 4, rounded to 8 bits.
+  c.bfloat16.gradient.absolute = 3e-2;
   c.run = [](const Arrays& v) {
     return Arrays{head_log_probs(v[0], v[1], v[2])};
   };

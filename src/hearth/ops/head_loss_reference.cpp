@@ -37,34 +37,59 @@ struct On {
     const auto e = mx::sum(exp(minus(l, m)), -1, true, s);
     return plus(m, mx::log(e, s));
   }
-  // p * x, and 0 where p is.
+  // p * x, and 0 where p is: there x may be infinite, in value and gradient.
   mx::array weighted(const mx::array& p, const mx::array& x) const {
     const auto zero = mx::zeros_like(p, s);
-    return mx::where(mx::greater(p, zero, s), mx::multiply(p, x, s), zero, s);
+    const auto some = mx::not_equal(p, zero, s);
+    return mx::multiply(
+        mx::where(some, p, zero, s), mx::where(some, x, zero, s), s
+    );
   }
 };
 
-struct Logits {
-  mx::array l, targets, counts;  // [tokens, vocabulary], [tokens], [tokens]
+struct Tokens {
+  mx::array targets, weights, counting;  // [tokens]; dropped: 0, 0 and false
 };
 
-Logits logits_of(
+Tokens tokens_of(
+    const On& on,
+    const mx::array& targets,
+    const std::optional<mx::array>& weights,
+    mx::Dtype type
+) {
+  const auto s = on.s;
+  const auto t = mx::reshape(targets, {-1}, s);
+  const auto zero = mx::zeros(t.shape(), type, s);
+  const auto given =
+      weights
+          ? mx::astype(
+                mx::stop_gradient(mx::reshape(*weights, {-1}, s), s), type, s
+            )
+          : mx::ones(t.shape(), type, s);
+  const auto none = mx::zeros_like(t, s);
+  const auto w = mx::where(mx::greater_equal(t, none, s), given, zero, s);
+  return {mx::maximum(t, none, s), w, mx::not_equal(w, zero, s)};
+}
+
+// [tokens, vocabulary]. A dropped token's are those of zeros, so that nothing
+// it holds can reach a gradient.
+mx::array logits_of(
     const On& on,
     const mx::array& h,
     const mx::array& w,
-    const mx::array& targets,
+    const mx::array& counting,
     float soft_cap
 ) {
   const auto s = on.s;
   const auto flat = mx::reshape(h, {-1, h.shape(-1)}, s);
-  auto l = mx::matmul(
-      on.wide(flat), mx::transpose(on.wide(mx::astype(w, h.dtype(), s)), s), s
+  const auto kept = mx::where(
+      mx::expand_dims(counting, -1, s), flat, mx::zeros_like(flat, s), s
   );
-  if (soft_cap > 0)
-    l = on.times(mx::tanh(on.times(l, 1 / soft_cap), s), soft_cap);
-  const auto t = mx::reshape(targets, {-1}, s);
-  const auto zero = mx::zeros_like(t, s);
-  return {l, mx::maximum(t, zero, s), mx::greater_equal(t, zero, s)};
+  const auto l = mx::matmul(
+      on.wide(kept), mx::transpose(on.wide(mx::astype(w, h.dtype(), s)), s), s
+  );
+  if (soft_cap == 0) return l;
+  return on.times(mx::tanh(on.times(l, 1 / soft_cap), s), soft_cap);
 }
 
 mx::array taken(const On& on, const mx::array& l, const mx::array& targets) {
@@ -143,12 +168,15 @@ HeadLoss head_loss_reference(
     mx::StreamOrDevice s
 ) {
   const On on{s};
-  const auto [l, t, counts] = logits_of(on, h, w, targets, terms.soft_cap);
+  const auto wide = h.dtype() == mx::float64 ? mx::float64 : mx::float32;
+  const auto [t, weight, counting] = tokens_of(on, targets, weights, wide);
+  const auto l = logits_of(on, h, w, counting, terms.soft_cap);
   const auto lse = mx::squeeze(on.lse(l), -1, s);
   const auto target = taken(on, l, t);
   const float smooth = terms.label_smoothing;
   auto each = on.minus(lse, on.times(target, 1 - smooth));
-  if (smooth > 0) each = on.minus(each, on.times(mx::mean(l, -1, false, s), smooth));
+  if (smooth > 0)
+    each = on.minus(each, on.times(mx::mean(l, -1, false, s), smooth));
   each = on.plus(each, on.times(mx::square(lse, s), terms.z_loss));
   each = on.times(each, terms.cross_entropy);
   if (terms.divergence != Divergence::none) {
@@ -157,17 +185,11 @@ HeadLoss head_loss_reference(
     each = on.plus(each, on.times(teacher_term(on, terms, l, teacher), k));
   }
   const auto zero = mx::zeros_like(each, s);
-  const auto one = mx::ones_like(each, s);
-  const auto weight =
-      weights ? on.wide(mx::stop_gradient(mx::reshape(*weights, {-1}, s), s))
-              : one;
-  const auto counted = mx::where(counts, weight, zero, s);
-  const auto counting = mx::not_equal(counted, zero, s);
   const auto log_probs = mx::where(counting, on.minus(target, lse), zero, s);
   const auto losses =
-      mx::where(counting, mx::multiply(counted, each, s), zero, s);
+      mx::where(counting, mx::multiply(weight, each, s), zero, s);
   return {
-      mx::sum(losses, s), mx::stop_gradient(mx::sum(counted, s), s),
+      mx::sum(losses, s), mx::stop_gradient(mx::sum(weight, s), s),
       mx::stop_gradient(mx::reshape(log_probs, targets.shape(), s), s)
   };
 }
@@ -180,10 +202,12 @@ mx::array head_log_probs_reference(
     mx::StreamOrDevice s
 ) {
   const On on{s};
-  const auto [l, t, counts] = logits_of(on, h, w, targets, soft_cap);
+  const auto wide = h.dtype() == mx::float64 ? mx::float64 : mx::float32;
+  const auto [t, weight, counting] = tokens_of(on, targets, {}, wide);
+  const auto l = logits_of(on, h, w, counting, soft_cap);
   const auto lse = mx::squeeze(on.lse(l), -1, s);
   const auto each = on.minus(taken(on, l, t), lse);
-  const auto out = mx::where(counts, each, mx::zeros_like(each, s), s);
+  const auto out = mx::where(counting, each, mx::zeros_like(each, s), s);
   return mx::reshape(out, targets.shape(), s);
 }
 
