@@ -27,6 +27,8 @@ extern const ArithmeticKernels arithmetic;
 extern const EmbeddingKernels embedding;
 extern const GateKernels gate;
 extern const MathKernels math;
+extern const GemmKernels gemm;
+extern const HeadLossKernels head_loss;
 extern const NormKernels norm;
 extern const OptimKernels optim;
 extern const PeakKernels peak;

@@ -11,6 +11,8 @@
 #include "hearth/kernels/arithmetic.h"
 #include "hearth/kernels/embedding.h"
 #include "hearth/kernels/gate.h"
+#include "hearth/kernels/gemm.h"
+#include "hearth/kernels/head_loss.h"
 #include "hearth/kernels/math.h"
 #include "hearth/kernels/norm.h"
 #include "hearth/kernels/optim.h"
@@ -25,6 +27,8 @@ struct Table {
   // (AMX: by doing it).
   bool (*supported)() noexcept;
   const PeakKernels* peak;
+  const GemmKernels* gemm;
+  const HeadLossKernels* head_loss;
   const MathKernels* math;
   const NormKernels* norm;
   const GateKernels* gate;

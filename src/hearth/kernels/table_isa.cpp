@@ -21,6 +21,8 @@ const Table table{
     .isa = HEARTH_STRINGIFY(HEARTH_ISA),
     .supported = supported,
     .peak = &peak,
+    .gemm = &gemm,
+    .head_loss = &head_loss,
     .math = &math,
     .norm = &norm,
     .gate = &gate,

@@ -10,6 +10,8 @@ std::vector<OpCase> activation_cases();
 std::vector<OpCase> arithmetic_cases();
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> gate_cases();
+std::vector<OpCase> head_loss_cases();
+std::vector<OpCase> linear_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> optimizer_cases();
 std::vector<OpCase> rope_cases();
@@ -22,6 +24,8 @@ std::span<const OpCase> op_cases() {
              arithmetic_cases,
              embedding_cases,
              gate_cases,
+             head_loss_cases,
+             linear_cases,
              norm_cases,
              optimizer_cases,
              rope_cases,

@@ -1,0 +1,235 @@
+#pragma once
+// Packing of B. A panel holds kPanel columns: for each word of depth (one fp32,
+// a pair of bf16, four int8) one word a column. Pairs are what vdpbf16ps and,
+// sixteen rows at a time, an AMX tile read; the same order serves every table.
+#include "hearth/kernels/gemm_range_impl.h"
+
+namespace hearth::kernels::HEARTH_ISA {
+namespace {
+
+constexpr long kPairDepth = 32;  // an AMX tile's; zeros fill the last
+constexpr long kQuadDepth = 64;
+
+inline Word bf16_bits(const Bf16* p) {
+  return p->bits;
+}
+inline Word bf16_bits(const float* p) {
+  const Word u = __builtin_bit_cast(Word, *p);
+  const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
+  return (nan ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+}
+
+// out[c] = (low[c], high[c]) for `columns` of them; no high: zeros.
+template <class T>
+void interleave(const T* low, const T* high, long columns, Word* out) {
+  long c = 0;
+#if defined(__AVX512BW__)
+  if constexpr (sizeof(T) == 2) {
+    alignas(64) static constexpr unsigned short kFirst[32] = {
+        0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47
+    };
+    const __m512i first = _mm512_load_si512(kFirst);
+    const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+    for (; high && c + 32 <= columns; c += 32) {
+      const __m512i x = _mm512_loadu_si512(low + c);
+      const __m512i y = _mm512_loadu_si512(high + c);
+      _mm512_storeu_si512(out + c, _mm512_permutex2var_epi16(x, first, y));
+      _mm512_storeu_si512(
+          out + c + 16, _mm512_permutex2var_epi16(x, second, y)
+      );
+    }
+  }
+#endif
+  if (high) {
+    for (; c < columns; ++c) {
+      out[c] = bf16_bits(low + c) | bf16_bits(high + c) << 16;
+    }
+  }
+  for (; c < columns; ++c) out[c] = bf16_bits(low + c);
+}
+
+#if defined(__AVX512F__)
+// out[c * out_stride + r] = in[r * in_stride bytes][c] for 16x16 words.
+HEARTH_INLINE void
+transpose_words(const char* in, long in_stride, Word* out, long out_stride) {
+  __m512i a[16], b[16];
+  for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(in + i * in_stride);
+  for (int i = 0; i < 16; i += 2) {
+    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+    b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
+    a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
+    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    b[i] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0x88);
+    b[i + 4] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0xdd);
+    b[i + 8] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0x88);
+    b[i + 12] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 8; ++i) {
+    a[i] = _mm512_shuffle_i32x4(b[i], b[i + 8], 0x88);
+    a[i + 8] = _mm512_shuffle_i32x4(b[i], b[i + 8], 0xdd);
+  }
+  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(out + i * out_stride, a[i]);
+}
+#endif
+
+inline std::size_t words_bytes(long n, long words) {
+  return static_cast<std::size_t>(round_up(n, kPanel)) *
+         static_cast<std::size_t>(words) * sizeof(Word);
+}
+std::size_t packed_bytes_bf16(long n, long k) noexcept {
+  return words_bytes(n, round_up(k, kPairDepth) / 2);
+}
+std::size_t packed_bytes_f32(long n, long k) noexcept {
+  return words_bytes(n, k);
+}
+// One more row: the sum of each column, see gemm_int8_impl.h.
+std::size_t packed_bytes_i8(long n, long k) noexcept {
+  return words_bytes(n, round_up(k, kQuadDepth) / 4 + 1);
+}
+
+inline void zero_words(Word* p, long n) {
+  for (long i = 0; i < n; ++i) p[i] = 0;
+}
+
+// Rows of depth of a row-major source: read in order, spread over all panels.
+template <class T>
+void pack_rows_bf16(const GemmPack& g, GemmRange columns, GemmRange depth) {
+  const T* source = static_cast<const T*>(g.source);
+  const long words = round_up(g.k, kPairDepth) / 2;
+  const long end = depth.end < g.k ? depth.end : round_up(g.k, kPairDepth);
+  for (long k = depth.begin; k < end; k += 2) {
+    for (long j = columns.begin; j < columns.end; j += kPanel) {
+      Word* out = static_cast<Word*>(g.packed) + j * words + k / 2 * kPanel;
+      const long width = smaller(kPanel, g.n - j);
+      if (width < kPanel || k >= g.k) zero_words(out, kPanel);
+      if (k >= g.k) continue;
+      const T* low = source + k * g.stride + j;
+      interleave(low, k + 1 < g.k ? low + g.stride : nullptr, width, out);
+    }
+  }
+}
+
+// One panel of a source whose rows are columns of B, `width` of them real.
+template <class T>
+void pack_columns_bf16(
+    const GemmPack& g,
+    long j,
+    long width,
+    GemmRange depth,
+    Word* panel
+) {
+  const T* source = static_cast<const T*>(g.source) + j * g.stride;
+  const long end = depth.end < g.k ? depth.end : round_up(g.k, kPairDepth);
+  for (long k = depth.begin; k < end; k += 2) {
+    Word* out = panel + k / 2 * kPanel;
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 2) {
+      if (width == kPanel && k % 32 == 0 && k + 32 <= depth.end) {
+        for (int c = 0; c < kPanel; c += 16) {
+          const auto* in =
+              reinterpret_cast<const char*>(source + c * g.stride + k);
+          transpose_words(in, g.stride * 2, out + c, kPanel);
+        }
+        k += 30;
+        continue;
+      }
+    }
+#endif
+    for (long c = 0; c < kPanel; ++c) {
+      const T* p = source + c * g.stride + k;
+      const bool low = c < width && k < g.k, high = low && k + 1 < g.k;
+      out[c] = (low ? bf16_bits(p) : 0) | (high ? bf16_bits(p + 1) << 16 : 0);
+    }
+  }
+}
+
+template <class T>
+void pack_bf16_from(const GemmPack& g, GemmRange columns, GemmRange depth) {
+  if (!g.by_column) return pack_rows_bf16<T>(g, columns, depth);
+  const long words = round_up(g.k, kPairDepth) / 2;
+  for (long j = columns.begin; j < columns.end; j += kPanel) {
+    Word* panel = static_cast<Word*>(g.packed) + j * words;
+    pack_columns_bf16<T>(g, j, smaller(kPanel, g.n - j), depth, panel);
+  }
+}
+
+void pack_bf16(const GemmPack& g, GemmRange columns, GemmRange depth) noexcept {
+  if (g.type == GemmScalar::bf16)
+    pack_bf16_from<Bf16>(g, columns, depth);
+  else
+    pack_bf16_from<float>(g, columns, depth);
+}
+
+void pack_rows_f32(const GemmPack& g, GemmRange columns, GemmRange depth) {
+  const auto* source = static_cast<const float*>(g.source);
+  for (long k = depth.begin; k < depth.end; ++k) {
+    for (long j = columns.begin; j < columns.end; j += kPanel) {
+      float* out = static_cast<float*>(g.packed) + j * g.k + k * kPanel;
+      const float* in = source + k * g.stride + j;
+      const long width = smaller(kPanel, g.n - j);
+      for (long c = 0; c < kPanel; ++c) out[c] = c < width ? in[c] : 0.0f;
+    }
+  }
+}
+
+void pack_f32(const GemmPack& g, GemmRange columns, GemmRange depth) noexcept {
+  if (!g.by_column) return pack_rows_f32(g, columns, depth);
+  const auto* source = static_cast<const float*>(g.source);
+  for (long j = columns.begin; j < columns.end; j += kPanel) {
+    float* panel = static_cast<float*>(g.packed) + j * g.k;
+    const long width = smaller(kPanel, g.n - j);
+    for (long k = depth.begin; k < depth.end; ++k) {
+      float* out = panel + k * kPanel;
+#if defined(__AVX512F__)
+      if (width == kPanel && k + 16 <= depth.end) {
+        for (int c = 0; c < kPanel; c += 16) {
+          const float* in = source + (j + c) * g.stride + k;
+          transpose_words(
+              reinterpret_cast<const char*>(in), g.stride * 4,
+              reinterpret_cast<Word*>(out + c), kPanel
+          );
+        }
+        k += 15;
+        continue;
+      }
+#endif
+      const float* in = source + j * g.stride + k;
+      for (long c = 0; c < kPanel; ++c) {
+        out[c] = c < width ? in[c * g.stride] : 0.0f;
+      }
+    }
+  }
+}
+
+void pack_i8(const GemmPack& g, GemmRange columns, GemmRange) noexcept {
+  const auto* source = static_cast<const signed char*>(g.source);
+  const long words = round_up(g.k, kQuadDepth) / 4;
+  const long row = g.by_column ? 1 : g.stride;
+  const long column = g.by_column ? g.stride : 1;
+  for (long j = columns.begin; j < columns.end; j += kPanel) {
+    Word* panel = static_cast<Word*>(g.packed) + j * (words + 1);
+    for (long c = 0; c < kPanel; ++c) {
+      Word sum = 0;
+      for (long w = 0; w < words; ++w) {
+        Word quad = 0;
+        for (long k = 4 * w; k < smaller(4 * w + 4, g.k); ++k) {
+          const int x = j + c < g.n ? source[(j + c) * column + k * row] : 0;
+          sum += static_cast<Word>(x);
+          quad |= (static_cast<Word>(x) & 0xffu) << (8 * (k & 3));
+        }
+        panel[w * kPanel + c] = quad;
+      }
+      panel[words * kPanel + c] = sum;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth::kernels::HEARTH_ISA

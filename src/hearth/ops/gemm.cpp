@@ -1,0 +1,135 @@
+#include "hearth/ops/gemm.h"
+
+#include <algorithm>
+
+#include "hearth/kernels/gemm_plan.h"
+#include "hearth/kernels/table.h"
+
+namespace hearth::ops {
+namespace {
+
+using kernels::GemmArgs;
+using kernels::GemmFamily;
+using kernels::GemmPack;
+using kernels::GemmScalar;
+
+// Tokens whose x is packed at a time, and so one block of depth of the product:
+// 4 KiB a column, the most a kernel sums up in one go.
+long token_block(const GemmFamily& family) {
+  return family.operand == GemmScalar::bf16 ? 2048 : 1024;
+}
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+std::size_t element_bytes(GemmScalar type) {
+  return type == GemmScalar::bf16 ? 2 : 4;
+}
+const void* advance(const void* p, long elements, GemmScalar type) {
+  return static_cast<const std::byte*>(p) +
+         elements * static_cast<long>(element_bytes(type));
+}
+
+}  // namespace
+
+const GemmFamily& gemm_family(const kernels::Table& table, GemmScalar operand) {
+  return operand == GemmScalar::bf16 ? kernels::bf16_gemm(table)
+                                     : table.gemm->f32;
+}
+
+void pack_gemm(
+    ThreadPool& pool,
+    const GemmFamily& family,
+    const GemmPack& pack
+) {
+  // Along the source's rows, so that each thread reads on in memory.
+  const bool columns = pack.by_column;
+  pool.parallel_for(
+      static_cast<std::size_t>(columns ? pack.n : pack.k),
+      static_cast<std::size_t>(columns ? family.columns : family.depth),
+      [&](std::size_t begin, std::size_t end) {
+        const kernels::GemmRange part{
+            static_cast<long>(begin), static_cast<long>(end)
+        };
+        if (columns)
+          family.pack(pack, part, {0, pack.k});
+        else
+          family.pack(pack, {0, pack.n}, part);
+      }
+  );
+}
+
+std::size_t gemm_scratch_bytes(const GemmFamily& family, int threads) {
+  return round_up(family.scratch_bytes) * static_cast<std::size_t>(threads);
+}
+
+void run_gemm(
+    ThreadPool& pool,
+    const GemmFamily& family,
+    const GemmArgs& args,
+    std::byte* scratch
+) {
+  const auto grid = kernels::gemm_grid(family, args.m, args.n, pool.size());
+  pool.run([&](int worker) {
+    const auto part = kernels::gemm_part(family, args.m, args.n, grid, worker);
+    const std::size_t share = round_up(family.scratch_bytes);
+    family.run(
+        args, part.rows, part.columns,
+        scratch + share * static_cast<std::size_t>(worker)
+    );
+  });
+}
+
+std::size_t weight_gradient_scratch_bytes(
+    const GemmFamily& family,
+    long tokens,
+    long k,
+    int threads
+) {
+  return gemm_scratch_bytes(family, threads) +
+         round_up(
+             family.packed_bytes(k, std::min(tokens, token_block(family)))
+         );
+}
+
+void weight_gradient(
+    ThreadPool& pool,
+    const GemmFamily& family,
+    const WeightGradient& w,
+    std::byte* scratch
+) {
+  const GemmScalar type = family.operand;
+  std::byte* packed = scratch + gemm_scratch_bytes(family, pool.size());
+  long t = 0;
+  do {
+    const long tokens = std::min(token_block(family), w.tokens - t);
+    pack_gemm(
+        pool, family,
+        {.source = advance(w.x, t * w.x_stride, type),
+         .type = type,
+         .stride = w.x_stride,
+         .by_column = false,
+         .n = w.k,
+         .k = tokens,
+         .packed = packed}
+    );
+    run_gemm(
+        pool, family,
+        {.m = w.n,
+         .n = w.k,
+         .k = tokens,
+         .a = advance(w.dy, t * w.dy_stride, type),
+         .a_stride = w.dy_stride,
+         .a_transposed = true,
+         .packed = packed,
+         .c = w.dw,
+         .c_stride = w.k,
+         .accumulate = w.accumulate || t > 0},
+        scratch
+    );
+    t += tokens;
+  } while (t < w.tokens);
+}
+
+}  // namespace hearth::ops

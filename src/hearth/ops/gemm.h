@@ -1,0 +1,54 @@
+#pragma once
+// Dense products on the thread pool: packing, products of a packed operand, and
+// the gradient of a weight, whose two operands are both activations. Knows
+// pointers alone; scratch comes from the op that calls.
+#include <cstddef>
+
+#include "hearth/base/thread_pool.h"
+#include "hearth/kernels/gemm.h"
+
+namespace hearth::ops {
+
+// The family for operands of that type, bf16 or f32.
+const kernels::GemmFamily&
+gemm_family(const kernels::Table& table, kernels::GemmScalar operand);
+
+void pack_gemm(
+    ThreadPool& pool,
+    const kernels::GemmFamily& family,
+    const kernels::GemmPack& pack
+);
+
+// Scratch of every thread together, a multiple of 64.
+std::size_t gemm_scratch_bytes(const kernels::GemmFamily& family, int threads);
+void run_gemm(
+    ThreadPool& pool,
+    const kernels::GemmFamily& family,
+    const kernels::GemmArgs& args,
+    std::byte* scratch
+);
+
+// dw[n,k] (+)= dy[tokens,n]^T x[tokens,k] in fp32.
+struct WeightGradient {
+  long tokens = 0, n = 0, k = 0;
+  const void* dy = nullptr;
+  long dy_stride = 0;
+  const void* x = nullptr;
+  long x_stride = 0;
+  float* dw = nullptr;
+  bool accumulate = false;
+};
+std::size_t weight_gradient_scratch_bytes(
+    const kernels::GemmFamily& family,
+    long tokens,
+    long k,
+    int threads
+);
+void weight_gradient(
+    ThreadPool& pool,
+    const kernels::GemmFamily& family,
+    const WeightGradient& w,
+    std::byte* scratch
+);
+
+}  // namespace hearth::ops

@@ -1,0 +1,450 @@
+// The chunk of logits is written once and read by the two products only. For
+// plain cross-entropy in bf16 it holds e = exp(l - m) as soon as a stretch of
+// logits is known. The normaliser Z comes last, so it is applied to the small
+// sides: with P = e - Z onehot and s = weight / Z,
+//   dH = diag(s) P W      dW += P^T (diag(s) H)
+#include "hearth/ops/head_loss_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "hearth/kernels/table.h"
+#include "hearth/ops/gemm.h"
+
+namespace hearth::ops {
+namespace {
+
+using kernels::Bf16;
+using kernels::GemmFamily;
+using kernels::GemmScalar;
+
+constexpr long kMaxChunk = 1024, kMinChunk = 32;
+// Logits a thread holds before they become exponentials: most of its cache.
+constexpr long kStretchFloats = 96 * 1024;
+
+// Hands out pieces of scratch; without memory it only counts.
+class Arena {
+ public:
+  explicit Arena(std::byte* base) : base_(base) {}
+  template <class T>
+  T* take(long count) {
+    const std::size_t at = used_;
+    used_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return base_ ? reinterpret_cast<T*>(base_ + at) : nullptr;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
+// What a row of a chunk leaves behind.
+struct RowState {
+  float scale;  // s above
+  float loss, weight;
+};
+
+long element_bytes(GemmScalar type) {
+  return type == GemmScalar::bf16 ? 2 : 4;
+}
+// A row apart from the next by an odd number of lines, so that rows do not
+// fall into the same cache sets.
+long padded(long n, long per_line) {
+  const long lines = (n + per_line - 1) / per_line;
+  return (lines + (lines % 2 == 0 ? 1 : 0)) * per_line;
+}
+
+// Sizes and places of everything in scratch, worked out once without memory to
+// learn the size and once with.
+struct Plan {
+  const HeadLossTask& t;
+  const GemmFamily& family;
+  bool gradients, running;  // running: the softmax is joined up as it comes
+  long chunk = 0;
+  long block_rows, stretch;  // what a thread does at a time
+  long logits_stride;        // of whole rows, in floats
+
+  std::byte *gemm = nullptr, *forward = nullptr, *backward = nullptr;
+  float* stretches = nullptr;  // per thread, when running
+  std::byte* rows = nullptr;   // logits, exponentials or gradients of a chunk
+  std::byte *h = nullptr, *scaled_h = nullptr;
+  float* dh = nullptr;
+  RowState* states = nullptr;
+  int* active = nullptr;
+  std::size_t bytes = 0;
+
+  Plan(
+      const HeadLossTask& task,
+      const GemmFamily& f,
+      int threads,
+      std::byte* base
+  )
+      : t(task), family(f), gradients(task.dh != nullptr) {
+    running = t.terms.soft_cap == 0 && t.terms.label_smoothing == 0 &&
+              t.terms.divergence == kernels::Divergence::none &&
+              (t.type == GemmScalar::bf16 || !gradients);
+    // Tiles want B to serve many rows; vectors have tall blocks of their own.
+    block_rows = family.rows >= 32 ? 512 : 96;
+    stretch = kStretchFloats / block_rows / family.columns * family.columns;
+    logits_stride = padded(t.vocabulary, 16);
+    choose_chunk();
+    bytes = lay_out(base, threads);
+  }
+
+  long row_bytes() const {
+    if (!running) return logits_stride * 4;
+    return gradients ? padded(t.vocabulary, 32) * 2 : 0;
+  }
+  // Gradient rows as the products read them.
+  long gradient_stride() const { return row_bytes() / element_bytes(t.type); }
+
+ private:
+  // As large as the limit allows. Where chunks end decides how dW is summed,
+  // so the number of threads must not matter.
+  void choose_chunk() {
+    chunk = kMinChunk;
+    const std::size_t least = lay_out(nullptr, 1);
+    chunk = 2 * kMinChunk;
+    const std::size_t step = lay_out(nullptr, 1) - least;
+    const std::size_t spare =
+        t.scratch_limit > least ? t.scratch_limit - least : 0;
+    const auto steps = static_cast<long>(spare / step);
+    chunk = std::min(kMaxChunk, kMinChunk * (1 + steps));
+    chunk = std::min(chunk, std::max(t.tokens, 1L));
+  }
+
+  std::size_t lay_out(std::byte* base, int threads) {
+    Arena arena(base);
+    const bool own = !t.packed || &t.packed->family() != &family;
+    gemm = arena.take<std::byte>(static_cast<long>(
+        weight_gradient_scratch_bytes(family, chunk, t.dim, threads)
+    ));
+    const auto packed = [&](long n, long k) {
+      return arena.take<std::byte>(
+          own ? static_cast<long>(family.packed_bytes(n, k)) : 0
+      );
+    };
+    forward = packed(t.vocabulary, t.dim);
+    if (gradients) backward = packed(t.dim, t.vocabulary);
+    if (running) stretches = arena.take<float>(threads * block_rows * stretch);
+    rows = arena.take<std::byte>(chunk * row_bytes());
+    h = arena.take<std::byte>(chunk * t.dim * element_bytes(t.type));
+    if (gradients) {
+      if (running) {
+        scaled_h = arena.take<std::byte>(chunk * t.dim * element_bytes(t.type));
+      }
+      dh = arena.take<float>(chunk * t.dim);
+    }
+    states = arena.take<RowState>(chunk);
+    active = arena.take<int>(t.tokens);
+    return arena.used();
+  }
+};
+
+class HeadLoss {
+ public:
+  HeadLoss(
+      ThreadPool& pool,
+      const kernels::Table& table,
+      const GemmFamily& family,
+      const HeadLossTask& task,
+      std::byte* scratch
+  )
+      : pool_(pool),
+        kernels_(*table.head_loss),
+        family_(family),
+        t_(task),
+        p_(task, family, pool.size(), scratch) {}
+
+  void run() {
+    const long active = prepare();
+    double loss = 0, weight = 0;
+    long start = 0;
+    do {
+      const long rows = std::min(p_.chunk, active - start);
+      gather(start, rows);
+      pool_.run([&](int worker) { work(worker, start, rows); });
+      if (t_.dw) add_to_dw(rows, start > 0);
+      for (long r = 0; r < rows; ++r) {
+        loss += p_.states[r].loss;
+        weight += p_.states[r].weight;
+      }
+      start += rows;
+    } while (start < active);
+    *t_.loss_sum = valid_ ? static_cast<float>(loss) : std::nanf("");
+    *t_.weight_sum = static_cast<float>(weight);
+  }
+
+ private:
+  ThreadPool& pool_;
+  const kernels::HeadLossKernels& kernels_;
+  const GemmFamily& family_;
+  const HeadLossTask& t_;
+  const Plan p_;
+  const std::byte *forward_ = nullptr, *backward_ = nullptr;
+  bool valid_ = true;
+
+  float weight(long token) const { return t_.weights ? t_.weights[token] : 1; }
+
+  // Lists the tokens that count, clears the results of the others, and has the
+  // weight ready in the orders the products read it in. Returns how many.
+  long prepare() {
+    long count = 0;
+    for (long i = 0; i < t_.tokens; ++i) {
+      t_.log_probs[i] = 0;
+      const bool wanted = t_.targets[i] >= 0 && weight(i) != 0;
+      const bool counts = wanted && in_vocabulary(i);
+      if (wanted && !counts) valid_ = false;
+      if (counts)
+        p_.active[count++] = static_cast<int>(i);
+      else if (p_.gradients)
+        std::memset(dh_of(i), 0, dim_bytes());
+    }
+    const bool own = !t_.packed || &t_.packed->family() != &family_;
+    forward_ = own ? p_.forward : t_.packed->forward();
+    backward_ = own ? p_.backward : t_.packed->backward();
+    if (own && count > 0) pack(true, p_.forward);
+    if (own && count > 0 && p_.gradients) pack(false, p_.backward);
+    return count;
+  }
+  bool in_vocabulary(long token) const {
+    const kernels::TeacherRow row = teacher(token);
+    for (long k = 0; k < row.count; ++k) {
+      const long i = row.indices[k];
+      if (i < 0 || i >= t_.vocabulary) return false;
+    }
+    return t_.targets[token] < t_.vocabulary;
+  }
+  void pack(bool by_column, std::byte* to) {
+    pack_gemm(
+        pool_, family_,
+        {.source = t_.w,
+         .type = t_.w_type,
+         .stride = t_.dim,
+         .by_column = by_column,
+         .n = by_column ? t_.vocabulary : t_.dim,
+         .k = by_column ? t_.dim : t_.vocabulary,
+         .packed = to}
+    );
+  }
+
+  std::size_t dim_bytes() const {
+    return static_cast<std::size_t>(t_.dim * element_bytes(t_.type));
+  }
+  std::byte* dh_of(long token) const {
+    return static_cast<std::byte*>(t_.dh) +
+           static_cast<std::size_t>(token) * dim_bytes();
+  }
+  std::byte* h_of(long row) const {
+    return p_.h + static_cast<std::size_t>(row) * dim_bytes();
+  }
+  std::byte* row_of(long row) const { return p_.rows + row * p_.row_bytes(); }
+
+  void gather(long start, long rows) {
+    const auto* h = static_cast<const std::byte*>(t_.h);
+    for (long r = 0; r < rows; ++r) {
+      const auto token = static_cast<std::size_t>(p_.active[start + r]);
+      std::memcpy(h_of(r), h + token * dim_bytes(), dim_bytes());
+    }
+  }
+
+  std::byte* gemm_scratch(int worker) const {
+    return p_.gemm + (family_.scratch_bytes + 63) / 64 * 64 *
+                         static_cast<std::size_t>(worker);
+  }
+
+  // One thread's rows of a chunk, from h to dh.
+  void work(int worker, long start, long rows) {
+    const Range mine = partition(
+        static_cast<std::size_t>(rows), static_cast<std::size_t>(family_.rows),
+        worker, pool_.size()
+    );
+    const long end = static_cast<long>(mine.end);
+    for (long r = static_cast<long>(mine.begin); r < end; r += p_.block_rows) {
+      const long count = std::min(p_.block_rows, end - r);
+      if (p_.running)
+        running_rows(worker, start, r, count);
+      else
+        whole_rows(worker, start, r, count);
+      if (p_.gradients) input_gradient(worker, start, r, count);
+    }
+  }
+
+  // logits[count, n] of rows from r on and columns from v on.
+  void logits(
+      int worker,
+      long r,
+      long count,
+      long v,
+      long n,
+      float* out,
+      long stride
+  ) {
+    const std::size_t panel = family_.packed_bytes(family_.columns, t_.dim);
+    family_.run(
+        {.m = count,
+         .n = n,
+         .k = t_.dim,
+         .a = h_of(r),
+         .a_stride = t_.dim,
+         .packed =
+             forward_ + panel * static_cast<std::size_t>(v / family_.columns),
+         .c = out,
+         .c_stride = stride},
+        {0, count}, {0, n}, gemm_scratch(worker)
+    );
+  }
+
+  void running_rows(int worker, long start, long r, long count) {
+    float* out = p_.stretches + worker * p_.block_rows * p_.stretch;
+    kernels::SoftmaxRow rows[512];
+    float targets[512];
+    for (long i = 0; i < count; ++i) rows[i] = {0, 0};
+    for (long v = 0; v < t_.vocabulary; v += p_.stretch) {
+      const long n = std::min(p_.stretch, t_.vocabulary - v);
+      logits(worker, r, count, v, n, out, p_.stretch);
+      for (long i = 0; i < count; ++i) {
+        const float* l = out + i * p_.stretch;
+        Bf16* e = nullptr;
+        if (p_.gradients) e = reinterpret_cast<Bf16*>(row_of(r + i)) + v;
+        kernels_.softmax(l, n, e, v, rows[i]);
+        const long at = t_.targets[p_.active[start + r + i]] - v;
+        if (at >= 0 && at < n) targets[i] = l[at];
+      }
+    }
+    for (long i = 0; i < count; ++i) {
+      finish_running(p_.active[start + r + i], r + i, rows[i], targets[i]);
+    }
+  }
+
+  void finish_running(
+      long token,
+      long row,
+      const kernels::SoftmaxRow& s,
+      float target
+  ) {
+    const float lse = s.max + std::log(s.sum);
+    const float z = t_.terms.z_loss;
+    const float w = weight(token) * t_.terms.cross_entropy;
+    t_.log_probs[token] = target - lse;
+    p_.states[row] = {0, w * (lse - target + z * lse * lse), weight(token)};
+    if (!p_.gradients) return;
+    auto* e = reinterpret_cast<Bf16*>(row_of(row));
+    // The z-loss multiplies p by `by`: it goes into the scale, and the target's
+    // entry is divided by it, unless it is too small for that.
+    const float by = 1 + 2 * z * lse;
+    float scale = w / s.sum, in_row = 1;
+    if (by > 0.5f)
+      scale *= by;
+    else
+      in_row = by;
+    if (in_row != 1) kernels_.scale_bf16(e, t_.vocabulary, in_row, e);
+    const float one = by > 0.5f ? s.sum / by : s.sum;
+    const float entry = in_row * std::exp(target - s.max) - one;
+    kernels_.scale_to_bf16(&entry, 1, 1, e + t_.targets[token]);
+    p_.states[row].scale = scale;
+    kernels_.scale_bf16(
+        reinterpret_cast<const Bf16*>(h_of(row)), t_.dim, scale,
+        reinterpret_cast<Bf16*>(p_.scaled_h) + row * t_.dim
+    );
+  }
+
+  kernels::TeacherRow teacher(long token) const {
+    kernels::TeacherRow row = t_.teacher;
+    if (row.logits) row.logits += token * t_.vocabulary;
+    if (row.half_logits) row.half_logits += token * t_.vocabulary;
+    if (row.indices) row.indices += token * row.count;
+    if (row.log_probs) row.log_probs += token * row.count;
+    return row;
+  }
+
+  void whole_rows(int worker, long start, long r, long count) {
+    auto* first = reinterpret_cast<float*>(row_of(r));
+    logits(worker, r, count, 0, t_.vocabulary, first, p_.logits_stride);
+    for (long i = 0; i < count; ++i) {
+      const long token = p_.active[start + r + i];
+      kernels::LossRow row{
+          .logits = first + i * p_.logits_stride,
+          .n = t_.vocabulary,
+          .target = t_.targets[token],
+          .weight = weight(token)
+      };
+      if (p_.gradients && t_.type == GemmScalar::bf16) {
+        row.half_gradient = reinterpret_cast<Bf16*>(row.logits);
+      } else if (p_.gradients) {
+        row.gradient = row.logits;
+      }
+      const auto value = kernels_.loss(row, t_.terms, teacher(token));
+      t_.log_probs[token] = value.log_prob;
+      p_.states[r + i] = {1, value.loss, weight(token)};
+    }
+  }
+
+  void input_gradient(int worker, long start, long r, long count) {
+    float* dh = p_.dh + r * t_.dim;
+    family_.run(
+        {.m = count,
+         .n = t_.dim,
+         .k = t_.vocabulary,
+         .a = row_of(r),
+         .a_stride = p_.gradient_stride(),
+         .packed = backward_,
+         .c = dh,
+         .c_stride = t_.dim},
+        {0, count}, {0, t_.dim}, gemm_scratch(worker)
+    );
+    for (long i = 0; i < count; ++i) {
+      std::byte* to = dh_of(p_.active[start + r + i]);
+      const float* from = dh + i * t_.dim;
+      const float scale = p_.states[r + i].scale;
+      if (t_.type == GemmScalar::bf16) {
+        kernels_.scale_to_bf16(
+            from, t_.dim, scale, reinterpret_cast<Bf16*>(to)
+        );
+      } else {
+        kernels_.scale_f32(from, t_.dim, scale, reinterpret_cast<float*>(to));
+      }
+    }
+  }
+
+  void add_to_dw(long rows, bool accumulate) {
+    weight_gradient(
+        pool_, family_,
+        {.tokens = rows,
+         .n = t_.vocabulary,
+         .k = t_.dim,
+         .dy = p_.rows,
+         .dy_stride = p_.gradient_stride(),
+         .x = p_.running ? p_.scaled_h : p_.h,
+         .x_stride = t_.dim,
+         .dw = t_.dw,
+         .accumulate = accumulate},
+        p_.gemm
+    );
+  }
+};
+
+}  // namespace
+
+std::size_t head_loss_scratch_bytes(
+    const HeadLossTask& task,
+    const GemmFamily& family,
+    int threads
+) {
+  return Plan(task, family, threads, nullptr).bytes;
+}
+
+void run_head_loss(
+    ThreadPool& pool,
+    const kernels::Table& table,
+    const GemmFamily& family,
+    const HeadLossTask& task,
+    std::byte* scratch
+) {
+  HeadLoss(pool, table, family, task, scratch).run();
+}
+
+}  // namespace hearth::ops

@@ -1,0 +1,293 @@
+#include "hearth/ops/linear.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hearth/base/error.h"
+#include "hearth/ops/gemm.h"
+
+namespace hearth::ops {
+namespace {
+
+using kernels::GemmFamily;
+using kernels::GemmPack;
+using kernels::GemmScalar;
+using Packed = std::shared_ptr<const PackedWeight>;
+
+GemmScalar scalar(mx::Dtype t) {
+  return t == mx::bfloat16 ? GemmScalar::bf16 : GemmScalar::f32;
+}
+
+// The weight as one product reads it: the companion's copy, or a place in
+// scratch that is filled when the work runs.
+struct Operand {
+  const std::byte* ready = nullptr;
+  GemmPack pack;
+
+  Operand(
+      const GemmFamily& family,
+      const mx::array& w,
+      const Packed& p,
+      bool forward
+  ) {
+    const long n = w.shape(0), k = w.shape(1);
+    if (p && &p->family() == &family) {
+      ready = forward ? p->forward() : p->backward();
+    }
+    pack = {
+        .source = w.data<void>(),
+        .type = scalar(w.dtype()),
+        .stride = k,
+        .by_column = forward,
+        .n = forward ? n : k,
+        .k = forward ? k : n
+    };
+  }
+  std::size_t bytes(const GemmFamily& family) const {
+    return ready ? 0 : family.packed_bytes(pack.n, pack.k);
+  }
+  const void*
+  fill(ThreadPool& pool, const GemmFamily& family, std::byte* place) const {
+    if (ready) return ready;
+    GemmPack to = pack;
+    to.packed = place;
+    pack_gemm(pool, family, to);
+    return place;
+  }
+};
+
+// dy, x, w -> [dx][, dw][, db]
+class LinearGrad : public CpuOp {
+ public:
+  struct Wanted {
+    bool dx = false, dw = false, db = false;
+  };
+  LinearGrad(mx::Stream s, Wanted wanted, Packed packed)
+      : CpuOp(s), wanted_(wanted), packed_(std::move(packed)) {}
+  HEARTH_OP_NAME(LinearGrad)
+
+  void eval_cpu(const Arrays& in, Arrays& out) override {
+    const auto &dy = in[0], &x = in[1], &w = in[2];
+    const Execution now = current_execution();
+    const GemmFamily& family = gemm_family(now.kernels, scalar(x.dtype()));
+    const long m = rows_of(x), n = w.shape(0), k = w.shape(1);
+    const Operand operand(family, w, packed_, false);
+    const int threads = now.pool.size();
+    const std::size_t own = gemm_scratch_bytes(family, threads);
+    const auto room = scratch(
+        stream(),
+        std::max(
+            own + operand.bytes(family),
+            weight_gradient_scratch_bytes(family, m, std::max(k, 1L), threads)
+        )
+    );
+    allocate(out);
+    std::size_t next = 0;
+    void* dx = wanted_.dx ? out[next++].data<void>() : nullptr;
+    float* dw = wanted_.dw ? out[next++].data<float>() : nullptr;
+    float* db = wanted_.db ? out[next++].data<float>() : nullptr;
+    launch([=, &family, dy = dy.data<void>(), x = x.data<void>(),
+            keep = packed_](const Execution& run) noexcept {
+      std::byte* place = room->data();
+      const WeightGradient g{
+          .tokens = m,
+          .n = n,
+          .k = k,
+          .dy = dy,
+          .dy_stride = n,
+          .x = x,
+          .x_stride = k,
+          .dw = dw
+      };
+      if (dw) weight_gradient(run.pool, family, g, place);
+      if (db) bias_gradient(run.pool, family, g, db, place);
+      if (!dx) return;
+      const void* b = operand.fill(run.pool, family, place + own);
+      run_gemm(
+          run.pool, family,
+          {.m = m,
+           .n = k,
+           .k = n,
+           .a = dy,
+           .a_stride = n,
+           .packed = b,
+           .c = dx,
+           .c_stride = k,
+           .c_type = family.operand},
+          place
+      );
+    });
+  }
+
+ private:
+  Wanted wanted_;
+  Packed packed_;
+
+  // The gradient of the bias is that of a weight whose one input is always 1.
+  static void bias_gradient(
+      ThreadPool& pool,
+      const GemmFamily& family,
+      WeightGradient g,
+      float* db,
+      std::byte* place
+  ) {
+    static constexpr float kOne = 1.0f;
+    static constexpr kernels::Bf16 kHalfOne{0x3f80};
+    const bool bf16 = family.operand == GemmScalar::bf16;
+    g.k = 1;
+    g.x = bf16 ? static_cast<const void*>(&kHalfOne) : &kOne;
+    g.x_stride = 0;
+    g.dw = db;
+    weight_gradient(pool, family, g, place);
+  }
+};
+
+// x, w[, bias] -> y
+class Linear : public CpuOp {
+ public:
+  Linear(mx::Stream s, Packed packed) : CpuOp(s), packed_(std::move(packed)) {}
+  HEARTH_OP_NAME(Linear)
+  bool is_equivalent(const mx::Primitive& other) const override {
+    return packed_ == static_cast<const Linear&>(other).packed_;
+  }
+
+  void eval_cpu(const Arrays& in, Arrays& out) override {
+    const auto &x = in[0], &w = in[1];
+    const Execution now = current_execution();
+    const GemmFamily& family = gemm_family(now.kernels, scalar(x.dtype()));
+    const Operand operand(family, w, packed_, true);
+    const std::size_t own = gemm_scratch_bytes(family, now.pool.size());
+    const auto room = scratch(stream(), own + operand.bytes(family));
+    allocate(out);
+    kernels::GemmArgs g{
+        .m = rows_of(x),
+        .n = w.shape(0),
+        .k = w.shape(1),
+        .a = x.data<void>(),
+        .a_stride = w.shape(1),
+        .c = out[0].data<void>(),
+        .c_stride = w.shape(0),
+        .c_type = family.operand
+    };
+    if (in.size() > 2) g.bias = in[2].data<float>();
+    launch([=, &family, keep = packed_](const Execution& run) noexcept {
+      kernels::GemmArgs args = g;
+      args.packed = operand.fill(run.pool, family, room->data() + own);
+      run_gemm(run.pool, family, args, room->data());
+    });
+  }
+
+  Arrays vjp(
+      const Arrays& p,
+      const Arrays& ct,
+      const std::vector<int>& argnums,
+      const Arrays&
+  ) override {
+    LinearGrad::Wanted wanted;
+    for (const int i : argnums) {
+      (i == 0 ? wanted.dx : i == 1 ? wanted.dw : wanted.db) = true;
+    }
+    std::vector<mx::Shape> shapes;
+    std::vector<mx::Dtype> types;
+    std::vector<std::size_t> at(3);
+    const auto want = [&](std::size_t i, mx::Dtype type) {
+      at[i] = shapes.size();
+      shapes.push_back(p[i].shape());
+      types.push_back(type);
+    };
+    if (wanted.dx) want(0, p[0].dtype());
+    if (wanted.dw) want(1, mx::float32);
+    if (wanted.db) want(2, mx::float32);
+    const auto g = mx::array::make_arrays(
+        std::move(shapes), types,
+        std::make_shared<LinearGrad>(stream(), wanted, packed_),
+        {dense(ct[0], stream()), p[0], p[1]}
+    );
+    return pick({g[at[0]], g[at[1]], g[at[2]]}, argnums);
+  }
+
+ private:
+  Packed packed_;
+};
+
+void check(
+    const mx::array& x,
+    const mx::array& w,
+    const std::optional<mx::array>& bias,
+    const Packed& packed
+) {
+  const auto refuse = [](const std::string& what) {
+    throw UsageError("[ops.linear] " + what);
+  };
+  if (w.ndim() != 2) {
+    refuse(
+        fmt::format(
+            "w must have two dimensions, got [{}]", fmt::join(w.shape(), ", ")
+        )
+    );
+  }
+  if (x.ndim() == 0 || x.shape(-1) != w.shape(1)) {
+    refuse(
+        fmt::format(
+            "x must have shape [..., {}] as w has [{}, {}], got [{}]",
+            w.shape(1), w.shape(0), w.shape(1), fmt::join(x.shape(), ", ")
+        )
+    );
+  }
+  if (bias && (bias->ndim() != 1 || bias->shape(0) != w.shape(0))) {
+    refuse(
+        fmt::format(
+            "bias must have shape [{}], got [{}]", w.shape(0),
+            fmt::join(bias->shape(), ", ")
+        )
+    );
+  }
+  if (packed && (packed->n() != w.shape(0) || packed->k() != w.shape(1))) {
+    refuse(
+        fmt::format(
+            "packed must be of w's shape [{}, {}], got [{}, {}]", w.shape(0),
+            w.shape(1), packed->n(), packed->k()
+        )
+    );
+  }
+}
+
+}  // namespace
+
+mx::array linear_reference(
+    const mx::array& x,
+    const mx::array& w,
+    const std::optional<mx::array>& bias,
+    mx::StreamOrDevice s
+) {
+  const auto weight = mx::transpose(mx::astype(w, x.dtype(), s), s);
+  if (!bias) return mx::matmul(x, weight, s);
+  return mx::addmm(mx::astype(*bias, x.dtype(), s), x, weight, 1, 1, s);
+}
+
+mx::array linear(
+    const mx::array& x,
+    const mx::array& w,
+    const std::optional<mx::array>& bias,
+    std::shared_ptr<const PackedWeight> packed,
+    mx::StreamOrDevice s
+) {
+  check(x, w, bias, packed);
+  if (!on_cpu(s)) return linear_reference(x, w, bias, s);
+  with_dtype("ops.linear", x.dtype(), [](auto*) {});
+  with_dtype("ops.linear", w.dtype(), [](auto*) {});
+  const auto stream = mx::to_stream(s);
+  const bool narrow = x.dtype() == mx::float32 && w.dtype() == mx::bfloat16;
+  Arrays in{dense(x, s), dense(narrow ? mx::astype(w, mx::float32, s) : w, s)};
+  if (bias) in.push_back(dense(mx::astype(*bias, mx::float32, s), s));
+  mx::Shape shape = x.shape();
+  shape.back() = w.shape(0);
+  return mx::array(
+      std::move(shape), x.dtype(),
+      std::make_shared<Linear>(stream, std::move(packed)), std::move(in)
+  );
+}
+
+}  // namespace hearth::ops

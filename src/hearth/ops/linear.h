@@ -1,0 +1,34 @@
+#pragma once
+// The linear layer.
+#include <memory>
+#include <optional>
+
+#include "hearth/ops/op.h"
+#include "hearth/ops/packed_weight.h"
+
+namespace hearth::ops {
+
+// x[..., k] w[n, k]^T + bias[n], in x's dtype: float32, or bfloat16 summed in
+// float32. w is float32 or bfloat16 and is rounded to x's dtype; bias is
+// float32 (other types are converted). The gradients of w and bias are float32.
+//
+// packed, where given, must hold w's present values: it is read in w's place on
+// a CPU stream and saves packing w in every call. It is ignored when it was
+// made for another kernel table than the one in use.
+mx::array linear(
+    const mx::array& x,
+    const mx::array& w,
+    const std::optional<mx::array>& bias = {},
+    std::shared_ptr<const PackedWeight> packed = nullptr,
+    mx::StreamOrDevice s = {}
+);
+
+// The definition, in MLX's own ops; any floating dtype.
+mx::array linear_reference(
+    const mx::array& x,
+    const mx::array& w,
+    const std::optional<mx::array>& bias = {},
+    mx::StreamOrDevice s = {}
+);
+
+}  // namespace hearth::ops

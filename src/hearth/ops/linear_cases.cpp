@@ -1,0 +1,80 @@
+// Sizes are {tokens, n, k}.
+#include <cmath>
+
+#include "hearth/ops/linear.h"
+#include "hearth/ops/op_case.h"
+
+namespace hearth::ops {
+namespace {
+
+double flops(const Size& n) {
+  return 2.0 * n[0] * n[1] * n[2];
+}
+double bytes(const Size& n, mx::Dtype t) {
+  return (double(n[0]) * (n[1] + n[2]) + double(n[1]) * n[2]) *
+         double(mx::size_of(t));
+}
+
+// Weights of the size an initialiser gives them, so that y is of order 1 and
+// one tolerance fits every depth.
+Arrays inputs(const Size& n, mx::Dtype t, std::uint64_t seed, bool bias) {
+  const auto scale = 1.0f / std::sqrt(static_cast<float>(n[2]));
+  Arrays in{
+      normal_input({n[0], n[2]}, t, seed),
+      normal_input({n[1], n[2]}, t, seed + 1, scale)
+  };
+  if (bias) in.push_back(normal_input({n[1]}, at_least_float32(t), seed + 2));
+  return in;
+}
+
+OpCase base(const char* name, bool bias) {
+  OpCase c;
+  c.name = name;
+  c.primitives = {"Linear", "LinearGrad"};
+  c.sizes = {{3, 5, 4},     {1, 1, 1},      {5, 33, 31},
+             {130, 70, 45}, {33, 100, 600}, {300, 96, 128}};
+  c.bench_sizes = {{8192, 1024, 384}};
+  c.inputs = [bias](const Size& n, mx::Dtype t, std::uint64_t seed) {
+    return inputs(n, t, seed, bias);
+  };
+  c.differentiable = bias ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1};
+  // Sums of up to 600 products in float32; then bfloat16's last place.
+  c.float32 = {{1e-5, 1e-5}, {5e-5, 1e-5}};
+  c.bfloat16 = {{1e-3, 5e-3}, {2e-3, 5e-3}};
+  c.forward_work = [](const Size& n, mx::Dtype t) {
+    return Work{bytes(n, t), flops(n)};
+  };
+  c.gradient_work = [](const Size& n, mx::Dtype t) {
+    return Work{2 * bytes(n, t), 2 * flops(n)};
+  };
+  return c;
+}
+
+OpCase linear_case() {
+  OpCase c = base("linear", false);
+  c.run = [](const Arrays& v) { return Arrays{linear(v[0], v[1])}; };
+  c.reference = [](const Arrays& v) {
+    return Arrays{linear_reference(v[0], v[1])};
+  };
+  return c;
+}
+
+OpCase linear_bias_case() {
+  OpCase c = base("linear_bias", true);
+  c.run = [](const Arrays& v) { return Arrays{linear(v[0], v[1], v[2])}; };
+  c.reference = [](const Arrays& v) {
+    return Arrays{linear_reference(v[0], v[1], v[2])};
+  };
+  return c;
+}
+
+}  // namespace
+
+std::vector<OpCase> linear_cases() {
+  return {
+      linear_case(),
+      linear_bias_case()
+  };
+}
+
+}  // namespace hearth::ops

@@ -1,0 +1,47 @@
+#pragma once
+// A weight in the two orders the products read it in, forward and for the input
+// gradient. It is refreshed once per optimiser step, by whoever updates the
+// weight, rows at a time; ops only read it. It knows neither MLX nor threads.
+#include <memory>
+
+#include "hearth/base/aligned_buffer.h"
+#include "hearth/kernels/gemm.h"
+#include "hearth/kernels/table.h"
+
+namespace hearth::ops {
+
+class PackedWeight {
+ public:
+  // For a weight [n, k] multiplied as bf16 or f32 by that table's kernels.
+  // Throws OutOfMemory.
+  PackedWeight(
+      long n,
+      long k,
+      kernels::GemmScalar operand,
+      MemoryZone zone,
+      const kernels::Table& table = kernels::best()
+  );
+
+  // Packs rows of the weight anew from the whole of it, row-major, fp32 or of
+  // the operand's type. Ranges begin at multiples of kRowGrain and end at one
+  // or at n; different ranges may be packed by different threads.
+  static constexpr long kRowGrain = 32;
+  void refresh(
+      const void* weight,
+      kernels::GemmScalar type,
+      kernels::GemmRange rows
+  ) noexcept;
+
+  long n() const noexcept { return n_; }
+  long k() const noexcept { return k_; }
+  const kernels::GemmFamily& family() const noexcept { return family_; }
+  const std::byte* forward() const noexcept { return forward_.data(); }
+  const std::byte* backward() const noexcept { return backward_.data(); }
+
+ private:
+  long n_, k_;
+  const kernels::GemmFamily& family_;
+  AlignedBuffer forward_, backward_;
+};
+
+}  // namespace hearth::ops
