@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/math.h"
 #include "hearth/kernels/peak.h"
 
 namespace hearth::kernels {
@@ -18,6 +19,7 @@ struct Table {
   // (AMX: by doing it).
   bool (*supported)() noexcept;
   const PeakKernels* peak;
+  const MathKernels* math;
 };
 
 // Every table built in, plainest first.
