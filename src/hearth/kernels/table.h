@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/attention.h"
 #include "hearth/kernels/math.h"
 #include "hearth/kernels/peak.h"
 
@@ -20,6 +21,7 @@ struct Table {
   bool (*supported)() noexcept;
   const PeakKernels* peak;
   const MathKernels* math;
+  const AttentionKernels* attention;
 };
 
 // Every table built in, plainest first.

@@ -22,6 +22,7 @@ const Table table{
     .supported = supported,
     .peak = &peak,
     .math = &math,
+    .attention = &attention,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

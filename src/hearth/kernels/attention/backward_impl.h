@@ -35,22 +35,22 @@ class BackwardUnit {
     Carver carver(scratch);
     dim_ = round_up(a_.dim, Dot::kDimGrain);
     padded_keys_ = round_up(a_.keys, kKeys);
-    for (Elem** part : {&k_, &v_, &k_turned_}) {
-      *part = carver.take<Elem>(padded_keys_ * dim_);
-    }
-    for (float** part : {&dk_, &dv_}) {
-      *part = carver.take<float>(padded_keys_ * dim_);
-    }
-    for (Elem** part : {&q_rows_, &q_columns_, &q_pairs_, &o_rows_,
-                        &o_columns_, &o_pairs_}) {
-      *part = carver.take<Elem>(kQueries * dim_);
-    }
-    for (float** part : {&dq_turned_, &dq_}) {
-      *part = carver.take<float>(kQueries * dim_);
-    }
-    for (float** part : {&scores_, &products_}) {
-      *part = carver.take<float>(kGrain * kQueries);
-    }
+    const long all = padded_keys_ * dim_, some = kQueries * dim_;
+    k_ = carver.take<Elem>(all);
+    v_ = carver.take<Elem>(all);
+    k_turned_ = carver.take<Elem>(all);
+    dk_ = carver.take<float>(all);
+    dv_ = carver.take<float>(all);
+    q_rows_ = carver.take<Elem>(some);
+    q_columns_ = carver.take<Elem>(some);
+    q_pairs_ = carver.take<Elem>(some);
+    o_rows_ = carver.take<Elem>(some);
+    o_columns_ = carver.take<Elem>(some);
+    o_pairs_ = carver.take<Elem>(some);
+    dq_turned_ = carver.take<float>(some);
+    dq_ = carver.take<float>(some);
+    scores_ = carver.take<float>(kGrain * kQueries);
+    products_ = carver.take<float>(kGrain * kQueries);
     chances_ = carver.take<Elem>(kGrain * kQueries);
     slopes_ = carver.take<Elem>(kKeys * kQueries);
     slope_pairs_ = Dot::kPair == 1 ? slopes_

@@ -23,7 +23,7 @@ inline Stretch widened(Stretch a, long grain) {
   return {a.lo / grain * grain, round_up(a.hi, grain)};
 }
 
-constexpr long kFar = 1L << 60;
+constexpr long kUnbounded = 1L << 60;
 
 // Keys that some position of [first, last] sees, segments aside. With the
 // ends exchanged: keys that every one of them sees.
@@ -32,7 +32,7 @@ inline Stretch keys_seen(const AttentionArgs& a, long first, long last) {
       a.window > 0 ? first - a.window + 1 : 0,
       a.causal         ? last + 1
       : a.window > 0 ? last + a.window
-                     : kFar
+                     : kUnbounded
   };
   return common(s, {0, a.keys});
 }
@@ -43,8 +43,8 @@ inline Stretch queries_seeing(const AttentionArgs& a, long first, long last) {
   const Stretch s{
       a.causal         ? first
       : a.window > 0 ? first - a.window + 1
-                     : -kFar,
-      a.window > 0 ? last + a.window : kFar
+                     : -kUnbounded,
+      a.window > 0 ? last + a.window : kUnbounded
   };
   return common({s.lo - a.query_offset, s.hi - a.query_offset}, {0, a.queries});
 }

@@ -3,6 +3,7 @@
 // softmax of the forward pass, probabilities and score gradients of the
 // backward one. Row lengths are multiples of 16.
 #include "hearth/kernels/attention/dot_impl.h"
+#include "hearth/kernels/simd/math_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
@@ -16,23 +17,19 @@ template <int kDegree>
 HEARTH_INLINE F32 exp2(F32 x) {
   x = max(splat(-151.0f), x);
   const F32 n = round(x), r = x - n;
-  F32 p;
   if constexpr (kDegree == 4) {
-    p = splat(9.570101908e-3f);
-    p = fma(p, r, splat(5.591786032e-2f));
-    p = fma(p, r, splat(2.402474483e-1f));
-    p = fma(p, r, splat(6.931218147e-1f));
-    p = fma(p, r, splat(9.999992614e-1f));
+    constexpr float kShort[] = {
+        9.999992614e-1f, 6.931218147e-1f, 2.402474483e-1f, 5.591786032e-2f,
+        9.570101908e-3f
+    };
+    return scale(polynomial(r, kShort), n);
   } else {
-    p = splat(1.534581201e-4f);
-    p = fma(p, r, splat(1.339993122e-3f));
-    p = fma(p, r, splat(9.618488957e-3f));
-    p = fma(p, r, splat(5.550328777e-2f));
-    p = fma(p, r, splat(2.402264689e-1f));
-    p = fma(p, r, splat(6.931472057e-1f));
-    p = fma(p, r, splat(1.0f));
+    constexpr float kLong[] = {
+        1.0f,            6.931472057e-1f, 2.402264689e-1f, 5.550328777e-2f,
+        9.618488957e-3f, 1.339993122e-3f, 1.534581201e-4f
+    };
+    return scale(polynomial(r, kLong), n);
   }
-  return scale(p, n);
 }
 
 inline float exp2_of(float x) {
@@ -41,17 +38,11 @@ inline float exp2_of(float x) {
   return lane[0];
 }
 
-// tanh by way of 2^-2|x| / ln 2; its error is absolute, as a cap's may be.
-HEARTH_INLINE F32 tanh_of(F32 x) {
-  const F32 e = exp2<6>(abs(x) * splat(-2.0f * kLog2E));
-  return copysign((splat(1.0f) - e) / (splat(1.0f) + e), x);
-}
-
 // s becomes cap tanh(s scale / cap).
 inline void cap_row(float* s, long n, float scale_by, float cap) {
   const F32 in = splat(scale_by / cap), out = splat(cap);
   for (long j = 0; j < n; j += kLanes) {
-    store(s + j, tanh_of(load(s + j) * in) * out);
+    store(s + j, tanh(load(s + j) * in) * out);
   }
 }
 
@@ -107,10 +98,32 @@ float softmax_row(
   return factor;
 }
 
+// Score gradients of two keys, as rows and, where operands are paired, as the
+// pairs that B is made of.
+HEARTH_INLINE void store_slopes(
+    F32 even, F32 odd, float* row, float* next, float*
+) {
+  store(row, even);
+  store(next, odd);
+}
+#if defined(__AVX512BF16__)
+HEARTH_INLINE void store_slopes(
+    F32 even, F32 odd, Bf16* row, Bf16* next, Bf16* pairs
+) {
+  const __m256i lo = narrow_bf16(even), hi = narrow_bf16(odd);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), lo);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(next), hi);
+  const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(hi), 16);
+  _mm512_storeu_si512(
+      pairs, _mm512_or_si512(_mm512_cvtepu16_epi32(lo), high)
+  );
+}
+#endif
+
 // Two keys' rows over a run of queries: scores s and products dp of the
 // output's gradient with the values become probabilities p and score
 // gradients ds (before the scale). lse is per query, in powers of two, +inf
-// for a query to leave out. pairs, where operands are paired, gets ds as B.
+// for a query to leave out.
 template <class Dot, bool kCap>
 void gradient_rows(
     const float* const s[2],
@@ -136,22 +149,8 @@ void gradient_rows(
         g[i] *= fnma(t, t, splat(1.0f));
       }
       store(p[i] + j, e);
-      if constexpr (Dot::kPair == 1) store(ds[i] + j, g[i]);
     }
-#if defined(__AVX512BF16__)
-    if constexpr (Dot::kPair == 2) {
-      const __m256i lo = narrow_bf16(g[0]), hi = narrow_bf16(g[1]);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(ds[0] + j), lo);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(ds[1] + j), hi);
-      _mm512_storeu_si512(
-          pairs + 2 * j,
-          _mm512_or_si512(
-              _mm512_cvtepu16_epi32(lo),
-              _mm512_slli_epi32(_mm512_cvtepu16_epi32(hi), 16)
-          )
-      );
-    }
-#endif
+    store_slopes(g[0], g[1], ds[0] + j, ds[1] + j, pairs + Dot::kPair * j);
   }
 }
 
