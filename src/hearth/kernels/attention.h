@@ -60,7 +60,7 @@ struct AttentionGradArgs {
 };
 
 // Queries of one forward unit, and keys of one decode unit.
-inline constexpr std::ptrdiff_t kAttentionQueryBlock = 128;
+inline constexpr std::ptrdiff_t kAttentionQueryBlock = 256;
 inline constexpr std::ptrdiff_t kAttentionDecodeChunk = 512;
 inline constexpr std::ptrdiff_t kAttentionMaxDim = 256;
 

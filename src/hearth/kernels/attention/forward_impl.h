@@ -12,7 +12,7 @@ template <class Dot>
 class ForwardBlock {
   using Elem = typename Dot::Elem;
   static constexpr long kRows = kAttentionQueryBlock;
-  static constexpr long kKeys = 128;  // of one step
+  static constexpr long kKeys = 256;  // of one step
   static constexpr long kGrain = Dot::kGrain;
 
  public:
