@@ -25,6 +25,7 @@
 namespace hearth::kernels::HEARTH_ISA {
 extern const AttentionKernels attention;
 extern const MathKernels math;
+extern const NormKernels norm;
 extern const PeakKernels peak;
 extern const Table table;
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -10,6 +10,7 @@
 
 #include "hearth/kernels/attention.h"
 #include "hearth/kernels/math.h"
+#include "hearth/kernels/norm.h"
 #include "hearth/kernels/peak.h"
 
 namespace hearth::kernels {
@@ -22,6 +23,7 @@ struct Table {
   const PeakKernels* peak;
   const MathKernels* math;
   const AttentionKernels* attention;
+  const NormKernels* norm;
 };
 
 // Every table built in, plainest first.

@@ -23,6 +23,7 @@ const Table table{
     .peak = &peak,
     .math = &math,
     .attention = &attention,
+    .norm = &norm,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

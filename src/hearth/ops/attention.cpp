@@ -141,13 +141,13 @@ class AttentionGrad : public CpuOp {
     g.forward.lse = lse.data<float>();
     g.dout = dout.view();
     const auto memory =
-        scratch(stream(), attention_scratch(g, current_run()));
+        scratch(stream(), attention_scratch(g, current_execution()));
     allocate(out);
     const auto& a = g.forward;
     g.dq = target(out[0]);
     g.dk = c_.joint() ? target(out[0], a.heads) : target(out[1]);
     g.dv = c_.joint() ? target(out[0], a.heads + a.kv_heads) : target(out[2]);
-    launch([=](const Run& run) noexcept {
+    launch([=](const Execution& run) noexcept {
       for (const Source& s : sources) s.gather();
       dout.gather();
       attention_backward(g, run, memory->data());
@@ -171,11 +171,11 @@ class Attention : public CpuOp {
     const auto sources = sources_of(in, c_);
     AttentionArgs a = args_of(in, sources, c_);
     const auto memory =
-        scratch(stream(), attention_scratch(a, current_run()));
+        scratch(stream(), attention_scratch(a, current_execution()));
     allocate(out);
     a.out = target(out[0]);
     a.lse = out[1].data<float>();
-    launch([=](const Run& run) noexcept {
+    launch([=](const Execution& run) noexcept {
       for (const Source& s : sources) s.gather();
       attention_forward(a, run, memory->data());
     });

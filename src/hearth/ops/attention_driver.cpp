@@ -82,18 +82,18 @@ void check_attention(const char* where, const AttentionArgs& a) {
   );
 }
 
-std::size_t attention_scratch(const AttentionArgs& args, const Run& run) {
+std::size_t attention_scratch(const AttentionArgs& args, const Execution& run) {
   return share(run.kernels.attention->forward_scratch(args)) *
          static_cast<std::size_t>(run.pool.size());
 }
 
-std::size_t attention_scratch(const AttentionGradArgs& args, const Run& run) {
+std::size_t attention_scratch(const AttentionGradArgs& args, const Execution& run) {
   return share(run.kernels.attention->backward_scratch(args)) *
          static_cast<std::size_t>(run.pool.size());
 }
 
 void attention_forward(
-    const AttentionArgs& args, const Run& run, std::byte* scratch
+    const AttentionArgs& args, const Execution& run, std::byte* scratch
 ) noexcept {
   const auto& kernels = *run.kernels.attention;
   const std::size_t part = share(kernels.forward_scratch(args));
@@ -107,7 +107,7 @@ void attention_forward(
 }
 
 void attention_backward(
-    const AttentionGradArgs& args, const Run& run, std::byte* scratch
+    const AttentionGradArgs& args, const Execution& run, std::byte* scratch
 ) noexcept {
   const auto& kernels = *run.kernels.attention;
   const std::size_t part = share(kernels.backward_scratch(args));
@@ -122,7 +122,7 @@ void attention_backward(
 }
 
 void CachedAttention::operator()(
-    std::span<const AttentionArgs> sequences, const Run& run
+    std::span<const AttentionArgs> sequences, const Execution& run
 ) {
   // A piece of work: a unit's number within its sequence.
   struct Piece {

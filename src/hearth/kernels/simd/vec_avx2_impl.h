@@ -209,6 +209,9 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
   return {_mm256_srli_epi32(a.v, n)};
 }
 #define HEARTH_SCALE_BY_HALVES 1
+HEARTH_INLINE F32 first_lanes(F32 x, int n) {
+  return {_mm256_and_ps(x.v, _mm256_castsi256_ps(first(n)))};
+}
 HEARTH_INLINE F32 swap_pairs(F32 a) {
   return {_mm256_permute_ps(a.v, 0xb1)};
 }

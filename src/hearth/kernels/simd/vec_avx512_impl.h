@@ -188,6 +188,9 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
   return {_mm512_srli_epi32(a.v, static_cast<unsigned>(n))};
 }
 
+HEARTH_INLINE F32 first_lanes(F32 x, int n) {
+  return {_mm512_maskz_mov_ps(first(n), x.v)};
+}
 HEARTH_INLINE F32 scale(F32 x, F32 n) {
   return {_mm512_scalef_ps(x.v, n.v)};
 }

@@ -176,6 +176,9 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
   return {a.v >> n};
 }
 #define HEARTH_SCALE_BY_HALVES 1
+HEARTH_INLINE F32 first_lanes(F32 x, int n) {
+  return {n > 0 ? x.v : 0.0f};
+}
 HEARTH_INLINE F32 swap_pairs(F32 a) {
   return a;
 }

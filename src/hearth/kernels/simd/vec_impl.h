@@ -13,6 +13,7 @@
 //   reduce_add reduce_max       over all lanes, in a fixed order
 //   scale(x, n)                 x * 2^n for integral n, right when subnormal
 //   to_int to_float bits from_bits and I32's + - & | ^ << >> (logical)
+//   first_lanes(x, n)           zero from lane n on
 //   swap_pairs(x)               lanes 2i and 2i+1 exchanged (kLanes > 1)
 //
 // Conversion to Bf16 rounds to nearest, ties to even; NaN stays a quiet NaN.
@@ -87,6 +88,14 @@ HEARTH_INLINE void store(T* p, F32 x, Full) {
 template <class T>
 HEARTH_INLINE void store(T* p, F32 x, Part part) {
   store(p, x, part.n);
+}
+
+// x with zero in the lanes that the loop's body does not have.
+HEARTH_INLINE F32 only(F32 x, Full) {
+  return x;
+}
+HEARTH_INLINE F32 only(F32 x, Part part) {
+  return first_lanes(x, part.n);
 }
 
 // Calls body(i, lanes) for each register's worth of [begin, end). The body

@@ -172,6 +172,11 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
   return {vshlq_u32(a.v, vdupq_n_s32(-n))};
 }
 #define HEARTH_SCALE_BY_HALVES 1
+HEARTH_INLINE F32 first_lanes(F32 x, int n) {
+  float lane[kLanes];
+  store(lane, x);
+  return load(lane, n);
+}
 HEARTH_INLINE F32 swap_pairs(F32 a) {
   return {vrev64q_f32(a.v)};
 }
