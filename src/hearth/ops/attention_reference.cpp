@@ -76,6 +76,16 @@ mx::array cleared(
   return mx::where(*sight.seeing, out, mx::array(0, out.dtype()), s);
 }
 
+// MLX's exp, and with it softmax, is of single precision inside even for
+// float64; its expm1 is not.
+mx::array softmax_of(const mx::array& x, mx::StreamOrDevice s) {
+  if (x.dtype() != mx::float64) return mx::softmax(x, -1, true, s);
+  const auto one = mx::array(1.0, mx::float64);
+  const auto base = mx::stop_gradient(mx::max(x, -1, true, s), s);
+  const auto e = mx::add(mx::expm1(mx::subtract(x, base, s), s), one, s);
+  return mx::divide(e, mx::sum(e, -1, true, s), s);
+}
+
 }  // namespace
 
 mx::array attention_reference(
@@ -109,7 +119,7 @@ mx::array attention_reference(
     const auto never = constant(-std::numeric_limits<double>::infinity(), scores);
     scores = mx::where(*sight.mask, scores, never, s);
   }
-  auto out = mx::matmul(mx::softmax(scores, -1, true, s), shared(v), s);
+  auto out = mx::matmul(softmax_of(scores, s), shared(v), s);
   out = cleared(out, sight, s);
   return mx::astype(heads_first(out, s), q.dtype(), s);
 }
