@@ -106,6 +106,18 @@ constexpr std::ptrdiff_t attention_decode_partial_floats(
          (a.dim + 2);
 }
 
+// Rows to be kept as int8, each with the scale that brings its largest
+// magnitude to 127. A row with a NaN or an infinity gets a scale that is not
+// finite either, so that what it spoils stays visible.
+struct AttentionQuantizeArgs {
+  AttentionType type = AttentionType::kFloat32;  // of the source; not int8
+  const void* from = nullptr;
+  std::int8_t* to = nullptr;
+  float* scales = nullptr;
+  std::ptrdiff_t dim = 0;
+  std::ptrdiff_t from_stride = 0, to_stride = 0, scale_stride = 1;
+};
+
 // Scratch is 64-byte aligned, one per thread, and its contents do not matter.
 // The range is of units; of combine, of (batch, head) pairs.
 struct AttentionKernels {
@@ -136,6 +148,10 @@ struct AttentionKernels {
       std::ptrdiff_t begin,
       std::ptrdiff_t end,
       const float* partials
+  ) noexcept;
+  // The range is of rows.
+  void (*quantize)(
+      const AttentionQuantizeArgs&, std::ptrdiff_t begin, std::ptrdiff_t end
   ) noexcept;
 };
 

@@ -63,6 +63,22 @@ void decode_combine(
   combine_chunks(a, begin, end, partials);
 }
 
+void quantize(
+    const AttentionQuantizeArgs& a, std::ptrdiff_t begin, std::ptrdiff_t end
+) noexcept {
+  for (std::ptrdiff_t r = begin; r < end; ++r) {
+    std::int8_t* to = a.to + r * a.to_stride;
+    float* scale_out = a.scales + r * a.scale_stride;
+    if (a.type == AttentionType::kFloat32) {
+      const float* from = static_cast<const float*>(a.from);
+      quantize_row(from + r * a.from_stride, a.dim, to, scale_out);
+    } else {
+      const Bf16* from = static_cast<const Bf16*>(a.from);
+      quantize_row(from + r * a.from_stride, a.dim, to, scale_out);
+    }
+  }
+}
+
 }  // namespace
 
 const AttentionKernels attention{
@@ -72,6 +88,7 @@ const AttentionKernels attention{
     .backward = backward,
     .decode = decode,
     .decode_combine = decode_combine,
+    .quantize = quantize,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -556,5 +556,42 @@ TEST(Attention, StaysFiniteWithScoresOfAnySize) {
   });
 }
 
+TEST(Attention, QuantizedRowsComeBack) {
+  Random random{7};
+  for (const Index dim : {1, 40, 64, 257}) {
+    const Tensor x =
+        make(AttentionType::kBfloat16, 1, 5, 1, dim, &random);
+    on_every_table([&](const AttentionKernels& kernels, AttentionType type) {
+      Tensor y = make(type, 1, 5, 1, dim, nullptr);
+      for (Index t = 0; t < 5; ++t)
+        for (Index d = 0; d < dim; ++d) {
+          const auto value = static_cast<float>(x.get(0, t, 0, d));
+          y.set(0, t, 0, d, t == 3 ? 0.0f : value);
+        }
+      y.set(0, 4, 0, 0, NAN);
+      std::vector<std::int8_t> to(static_cast<std::size_t>(5 * dim), 99);
+      std::vector<float> scales(5, -1.0f);
+      const AttentionQuantizeArgs args{
+          y.type, y.data(), to.data(), scales.data(), dim, y.token_stride(),
+          dim, 1
+      };
+      kernels.quantize(args, 0, 2);
+      kernels.quantize(args, 2, 5);
+      for (Index t = 0; t < 4; ++t) {
+        const float scale = scales[static_cast<std::size_t>(t)];
+        double largest = 0;
+        for (Index d = 0; d < dim; ++d) {
+          const double want = y.get(0, t, 0, d);
+          const int got = to[static_cast<std::size_t>(t * dim + d)];
+          EXPECT_LE(std::fabs(got * scale - want), 0.5001 * scale);
+          largest = std::max(largest, std::fabs(want));
+        }
+        EXPECT_NEAR(scale, largest / 127, 1e-6 * largest);
+      }
+      EXPECT_TRUE(std::isnan(scales[4]));
+    });
+  }
+}
+
 }  // namespace
 }  // namespace hearth::kernels

@@ -14,8 +14,6 @@ struct Stretch {
   bool holds(Stretch o) const { return lo <= o.lo && o.hi <= hi; }
 };
 
-inline long least(long a, long b) { return a < b ? a : b; }
-inline long most(long a, long b) { return a > b ? a : b; }
 inline Stretch common(Stretch a, Stretch b) {
   return {most(a.lo, b.lo), least(a.hi, b.hi)};
 }

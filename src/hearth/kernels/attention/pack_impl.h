@@ -11,6 +11,13 @@ constexpr long round_up(long n, long grain) {
   return (n + grain - 1) / grain * grain;
 }
 
+inline long least(long a, long b) {
+  return a < b ? a : b;
+}
+inline long most(long a, long b) {
+  return a > b ? a : b;
+}
+
 // Hands out parts of the caller's scratch; with no memory it only counts.
 class Carver {
  public:
@@ -148,6 +155,28 @@ inline void store_row(
   } else {
     store_row_of(src, factor, dim, static_cast<Bf16*>(x.data) + at);
   }
+}
+
+template <class Src>
+void quantize_row(
+    const Src* from, long dim, std::int8_t* to, float* scale_out
+) {
+  F32 largest = zero(), broken = zero();
+  each_vector(0, dim, [&](long i, auto lanes) {
+    const F32 x = load(from + i, lanes);
+    largest = max(largest, abs(x));
+    broken = fma(x, zero(), broken);
+  });
+  const float most_of = reduce_max(largest);
+  const F32 by = splat(most_of > 0 ? 127.0f / most_of : 0.0f);
+  each_vector(0, dim, [&](long i, auto lanes) {
+    const F32 x = round(load(from + i, lanes) * by);
+    float lane[kLanes];
+    store(lane, select(is_nan(x), zero(), x));
+    const long n = least(kLanes, dim - i);
+    for (long l = 0; l < n; ++l) to[i + l] = static_cast<std::int8_t>(lane[l]);
+  });
+  *scale_out = most_of / 127.0f + reduce_add(broken);
 }
 
 // A 32-bit lane: one float, or a pair of bf16 that stays together.
