@@ -35,7 +35,7 @@ struct AttentionSegments {
 struct AttentionArgs {
   std::ptrdiff_t batch = 1, heads = 1, kv_heads = 1;  // kv_heads | heads
   std::ptrdiff_t queries = 0, keys = 0;
-  std::ptrdiff_t dim = 0;  // 1..256
+  std::ptrdiff_t dim = 0;                              // 1..256
   AttentionType query_type = AttentionType::kFloat32;  // and of out; not int8
   AttentionType kv_type = AttentionType::kFloat32;
   AttentionInput q, k, v;
@@ -64,9 +64,8 @@ inline constexpr std::ptrdiff_t kAttentionQueryBlock = 256;
 inline constexpr std::ptrdiff_t kAttentionDecodeChunk = 512;
 inline constexpr std::ptrdiff_t kAttentionMaxDim = 256;
 
-constexpr std::ptrdiff_t attention_blocks(
-    std::ptrdiff_t n, std::ptrdiff_t block
-) noexcept {
+constexpr std::ptrdiff_t
+attention_blocks(std::ptrdiff_t n, std::ptrdiff_t block) noexcept {
   return (n + block - 1) / block;
 }
 // A unit is one (batch, head, block of queries).
@@ -151,7 +150,9 @@ struct AttentionKernels {
   ) noexcept;
   // The range is of rows.
   void (*quantize)(
-      const AttentionQuantizeArgs&, std::ptrdiff_t begin, std::ptrdiff_t end
+      const AttentionQuantizeArgs&,
+      std::ptrdiff_t begin,
+      std::ptrdiff_t end
   ) noexcept;
 };
 

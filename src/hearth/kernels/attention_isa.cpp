@@ -27,9 +27,8 @@ void forward(
 }
 
 std::size_t backward_scratch(const AttentionGradArgs& g) noexcept {
-  return narrow(g.forward)
-             ? BackwardUnit<Bf16Dot>(g, nullptr).scratch_bytes()
-             : BackwardUnit<FloatDot>(g, nullptr).scratch_bytes();
+  return narrow(g.forward) ? BackwardUnit<Bf16Dot>(g, nullptr).scratch_bytes()
+                           : BackwardUnit<FloatDot>(g, nullptr).scratch_bytes();
 }
 
 void backward(
@@ -64,7 +63,9 @@ void decode_combine(
 }
 
 void quantize(
-    const AttentionQuantizeArgs& a, std::ptrdiff_t begin, std::ptrdiff_t end
+    const AttentionQuantizeArgs& a,
+    std::ptrdiff_t begin,
+    std::ptrdiff_t end
 ) noexcept {
   for (std::ptrdiff_t r = begin; r < end; ++r) {
     std::int8_t* to = a.to + r * a.to_stride;

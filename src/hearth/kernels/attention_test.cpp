@@ -197,8 +197,10 @@ Row reference_row(const Problem& x, Index b, Index h, Index i) {
   const Case& c = x.c;
   const Index kv = h / (c.heads / c.kv_heads);
   const auto keys = static_cast<std::size_t>(c.keys);
-  Row r{std::vector<double>(keys), std::vector<double>(keys, -INFINITY),
-        -INFINITY, std::vector<double>(static_cast<std::size_t>(c.dim))};
+  Row r{
+      std::vector<double>(keys), std::vector<double>(keys, -INFINITY),
+      -INFINITY, std::vector<double>(static_cast<std::size_t>(c.dim))
+  };
   double greatest = -INFINITY, sum = 0;
   for (Index j = 0; j < c.keys; ++j) {
     if (!x.sees(b, i, j)) continue;
@@ -225,27 +227,32 @@ Row reference_row(const Problem& x, Index b, Index h, Index i) {
   return r;
 }
 
-struct Gradients {
-  std::vector<double> dq, dk, dv;  // laid out as the tensors are
+// All of it, laid out as the tensors are; lse as the kernels lay it out.
+struct Reference {
+  std::vector<double> out, lse, dq, dk, dv;
 };
 
-Gradients reference_gradients(const Problem& x) {
+Reference reference_of(const Problem& x, bool gradients) {
   const Case& c = x.c;
-  Gradients g;
+  Reference ref;
   const auto size = [&](const Tensor& t) {
     return static_cast<std::size_t>(c.batch * t.batch_stride());
   };
-  g.dq.resize(size(x.q)), g.dk.resize(size(x.k)), g.dv.resize(size(x.k));
+  ref.out.resize(size(x.q)), ref.dq.resize(size(x.q));
+  ref.dk.resize(size(x.k)), ref.dv.resize(size(x.k));
   for (Index b = 0; b < c.batch; ++b)
     for (Index h = 0; h < c.heads; ++h)
       for (Index i = 0; i < c.queries; ++i) {
         const Index kv = h / (c.heads / c.kv_heads);
         const Row r = reference_row(x, b, h, i);
+        ref.lse.push_back(r.lse);
         double delta = 0;
         for (Index d = 0; d < c.dim; ++d) {
-          delta += r.out[static_cast<std::size_t>(d)] * x.dout.get(b, i, h, d);
+          const double o = r.out[static_cast<std::size_t>(d)];
+          ref.out[static_cast<std::size_t>(x.q.at(b, i, h, d))] = o;
+          delta += o * x.dout.get(b, i, h, d);
         }
-        for (Index j = 0; j < c.keys; ++j) {
+        for (Index j = 0; gradients && j < c.keys; ++j) {
           const double p = r.p[static_cast<std::size_t>(j)];
           if (p == 0) continue;
           double dp = 0;
@@ -254,20 +261,19 @@ Gradients reference_gradients(const Problem& x) {
           }
           double ds = p * (dp - delta) * x.scale;
           if (c.softcap > 0) {
-            const double t =
-                r.score[static_cast<std::size_t>(j)] / c.softcap;
+            const double t = r.score[static_cast<std::size_t>(j)] / c.softcap;
             ds *= 1 - t * t;
           }
           for (Index d = 0; d < c.dim; ++d) {
             const auto iq = static_cast<std::size_t>(x.q.at(b, i, h, d));
             const auto ik = static_cast<std::size_t>(x.k.at(b, j, kv, d));
-            g.dq[iq] += ds * x.k.get(b, j, kv, d);
-            g.dk[ik] += ds * x.q.get(b, i, h, d);
-            g.dv[ik] += p * x.dout.get(b, i, h, d);
+            ref.dq[iq] += ds * x.k.get(b, j, kv, d);
+            ref.dk[ik] += ds * x.q.get(b, i, h, d);
+            ref.dv[ik] += p * x.dout.get(b, i, h, d);
           }
         }
       }
-  return g;
+  return ref;
 }
 
 struct Scratch {
@@ -280,8 +286,13 @@ struct Scratch {
 };
 
 // Runs units in `parts` ranges, each with scratch of its own.
-void split(Index units, Index parts, const std::function<void(Index, Index)>& f) {
-  for (Index i = 0; i < parts; ++i) f(units * i / parts, units * (i + 1) / parts);
+void split(
+    Index units,
+    Index parts,
+    const std::function<void(Index, Index)>& f
+) {
+  for (Index i = 0; i < parts; ++i)
+    f(units * i / parts, units * (i + 1) / parts);
 }
 void run_forward(const AttentionKernels& kernels, Problem& x, Index parts = 1) {
   const AttentionArgs a = x.args();
@@ -290,12 +301,18 @@ void run_forward(const AttentionKernels& kernels, Problem& x, Index parts = 1) {
     kernels.forward(a, begin, end, s.get(kernels.forward_scratch(a)));
   });
 }
-void run_backward(const AttentionKernels& kernels, Problem& x, Index parts = 1) {
+void run_backward(
+    const AttentionKernels& kernels,
+    Problem& x,
+    Index parts = 1
+) {
   const AttentionGradArgs g = x.grad_args();
-  split(attention_backward_units(g.forward), parts, [&](Index begin, Index end) {
-    Scratch s;
-    kernels.backward(g, begin, end, s.get(kernels.backward_scratch(g)));
-  });
+  split(
+      attention_backward_units(g.forward), parts, [&](Index begin, Index end) {
+        Scratch s;
+        kernels.backward(g, begin, end, s.get(kernels.backward_scratch(g)));
+      }
+  );
 }
 void run_decode(const AttentionKernels& kernels, Problem& x, Index parts = 1) {
   const AttentionArgs a = x.args();
@@ -318,30 +335,11 @@ double tolerance(AttentionType type) {
   return type == AttentionType::kFloat32 ? 2e-5 : 2.5e-2;
 }
 
-void expect_forward(const Problem& x) {
-  const Case& c = x.c;
-  double worst = 0, worst_lse = 0;
-  for (Index b = 0; b < c.batch; ++b)
-    for (Index h = 0; h < c.heads; ++h)
-      for (Index i = 0; i < c.queries; ++i) {
-        const Row r = reference_row(x, b, h, i);
-        for (Index d = 0; d < c.dim; ++d) {
-          const double e = std::fabs(
-              x.out.get(b, i, h, d) - r.out[static_cast<std::size_t>(d)]
-          );
-          worst = e <= worst ? worst : e;  // NaN sticks
-        }
-        const double got =
-            x.lse[static_cast<std::size_t>((b * c.heads + h) * c.queries + i)];
-        const double e = got == r.lse ? 0 : std::fabs(got - r.lse);
-        worst_lse = e <= worst_lse ? worst_lse : e;
-      }
-  EXPECT_LE(worst, tolerance(x.q.type));
-  EXPECT_LE(worst_lse, 1e-4);
-}
-
 void expect_near(
-    const Tensor& got, const std::vector<double>& want, const Case& c, const char* what
+    const Tensor& got,
+    const std::vector<double>& want,
+    const Case& c,
+    const char* what
 ) {
   double worst = 0, size = 0;
   for (Index b = 0; b < c.batch; ++b)
@@ -356,23 +354,55 @@ void expect_near(
   EXPECT_LE(worst, tolerance(got.type) * std::max(1.0, size)) << what;
 }
 
+void expect_forward(const Problem& x, const Reference& ref) {
+  expect_near(x.out, ref.out, x.c, "out");
+  double worst = 0;
+  for (std::size_t i = 0; i < ref.lse.size(); ++i) {
+    const double want = ref.lse[i], got = x.lse[i];
+    const double e = got == want ? 0 : std::fabs(got - want);
+    worst = e <= worst ? worst : e;
+  }
+  EXPECT_LE(worst, 1e-4) << "lse";
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all = {
       {.name = "one", .dim = 32},
-      {.name = "tiny", .heads = 2, .kv_heads = 1, .queries = 3, .keys = 5,
+      {.name = "tiny",
+       .heads = 2,
+       .kv_heads = 1,
+       .queries = 3,
+       .keys = 5,
        .dim = 8},
-      {.name = "ragged", .batch = 2, .heads = 3, .kv_heads = 3, .queries = 77,
-       .keys = 77, .dim = 40},
-      {.name = "two_blocks", .heads = 2, .kv_heads = 2, .queries = 257,
-       .keys = 257, .dim = 64},
-      {.name = "full", .heads = 2, .kv_heads = 1, .queries = 150,
-       .keys = 150, .dim = 96, .causal = false},
+      {.name = "ragged",
+       .batch = 2,
+       .heads = 3,
+       .kv_heads = 3,
+       .queries = 77,
+       .keys = 77,
+       .dim = 40},
+      {.name = "two_blocks",
+       .heads = 2,
+       .kv_heads = 2,
+       .queries = 257,
+       .keys = 257,
+       .dim = 64},
+      {.name = "full",
+       .heads = 2,
+       .kv_heads = 1,
+       .queries = 150,
+       .keys = 150,
+       .dim = 96,
+       .causal = false},
       {.name = "wide_head", .queries = 70, .keys = 70, .dim = 256},
       {.name = "odd_head", .queries = 33, .keys = 33, .dim = 80},
-      {.name = "chunked_prefill", .heads = 4, .kv_heads = 2, .queries = 37,
-       .keys = 301, .dim = 64},
-      {.name = "cross", .queries = 90, .keys = 31, .dim = 32,
-       .causal = false},
+      {.name = "chunked_prefill",
+       .heads = 4,
+       .kv_heads = 2,
+       .queries = 37,
+       .keys = 301,
+       .dim = 64},
+      {.name = "cross", .queries = 90, .keys = 31, .dim = 32, .causal = false},
       {.name = "more_queries_than_keys", .queries = 40, .keys = 20, .dim = 32},
   };
   for (const bool causal : {true, false})
@@ -380,10 +410,19 @@ std::vector<Case> cases() {
       for (const Index documents : {0, 5, -3})
         for (const float softcap : {0.0f, 2.0f})
           for (const Index kv_heads : {1, 2}) {
-            Case c{.name = "crossed", .batch = 2, .heads = 2,
-                   .kv_heads = kv_heads, .queries = 170, .keys = 170,
-                   .dim = 32, .causal = causal, .window = window,
-                   .documents = documents, .softcap = softcap};
+            Case c{
+                .name = "crossed",
+                .batch = 2,
+                .heads = 2,
+                .kv_heads = kv_heads,
+                .queries = 170,
+                .keys = 170,
+                .dim = 32,
+                .causal = causal,
+                .window = window,
+                .documents = documents,
+                .softcap = softcap
+            };
             c.name += std::string(causal ? " causal" : " full") + " window " +
                       std::to_string(window) + " documents " +
                       std::to_string(documents) + " cap " +
@@ -394,78 +433,106 @@ std::vector<Case> cases() {
   return all;
 }
 
+std::string trace(const Table& table, AttentionType type) {
+  return std::string(table.isa) +
+         (type == AttentionType::kFloat32 ? " fp32 " : " bf16 ");
+}
+
 void on_every_table(
     const std::function<void(const AttentionKernels&, AttentionType)>& f
 ) {
   for (const Table* table : usable_tables()) {
-    for (const auto type : {AttentionType::kFloat32, AttentionType::kBfloat16}) {
-      SCOPED_TRACE(
-          std::string(table->isa) +
-          (type == AttentionType::kFloat32 ? " fp32" : " bf16")
-      );
+    for (const auto type :
+         {AttentionType::kFloat32, AttentionType::kBfloat16}) {
+      SCOPED_TRACE(trace(*table, type));
       f(*table->attention, type);
     }
   }
 }
 
-TEST(Attention, ForwardMatchesDoublePrecision) {
-  on_every_table([](const AttentionKernels& kernels, AttentionType type) {
+// One reference for all tables: it takes longer than all of them.
+TEST(Attention, MatchesDoublePrecision) {
+  for (const auto type : {AttentionType::kFloat32, AttentionType::kBfloat16}) {
     for (const Case& c : cases()) {
-      SCOPED_TRACE(c.name);
-      Problem x(c, type, type);
-      run_forward(kernels, x);
-      expect_forward(x);
+      const Reference ref = reference_of(Problem(c, type, type), true);
+      for (const Table* table : usable_tables()) {
+        SCOPED_TRACE(trace(*table, type) + c.name);
+        Problem x(c, type, type);
+        run_forward(*table->attention, x);
+        expect_forward(x, ref);
+        run_backward(*table->attention, x);
+        expect_near(x.dq, ref.dq, c, "dq");
+        expect_near(x.dk, ref.dk, c, "dk");
+        expect_near(x.dv, ref.dv, c, "dv");
+      }
     }
-  });
-}
-
-TEST(Attention, BackwardMatchesDoublePrecision) {
-  on_every_table([](const AttentionKernels& kernels, AttentionType type) {
-    for (const Case& c : cases()) {
-      SCOPED_TRACE(c.name);
-      Problem x(c, type, type);
-      run_forward(kernels, x);
-      run_backward(kernels, x);
-      const Gradients g = reference_gradients(x);
-      expect_near(x.dq, g.dq, c, "dq");
-      expect_near(x.dk, g.dk, c, "dk");
-      expect_near(x.dv, g.dv, c, "dv");
-    }
-  });
+  }
 }
 
 TEST(Attention, DecodeMatchesDoublePrecision) {
   const Case some[] = {
       {.name = "first token", .heads = 4, .kv_heads = 2, .dim = 64},
-      {.name = "one chunk", .batch = 2, .heads = 6, .kv_heads = 2,
-       .keys = 500, .dim = 64},
-      {.name = "many chunks", .heads = 3, .kv_heads = 1, .keys = 1700,
+      {.name = "one chunk",
+       .batch = 2,
+       .heads = 6,
+       .kv_heads = 2,
+       .keys = 500,
+       .dim = 64},
+      {.name = "many chunks",
+       .heads = 3,
+       .kv_heads = 1,
+       .keys = 1700,
        .dim = 128},
-      {.name = "a few queries", .heads = 4, .kv_heads = 2, .queries = 5,
-       .keys = 600, .dim = 40, .softcap = 5},
-      {.name = "window", .heads = 4, .kv_heads = 4, .queries = 2,
-       .keys = 1300, .dim = 80, .window = 100},
-      {.name = "documents", .heads = 4, .kv_heads = 2, .queries = 3,
-       .keys = 900, .dim = 32, .documents = 4},
+      {.name = "a few queries",
+       .heads = 4,
+       .kv_heads = 2,
+       .queries = 5,
+       .keys = 600,
+       .dim = 40,
+       .softcap = 5},
+      {.name = "window",
+       .heads = 4,
+       .kv_heads = 4,
+       .queries = 2,
+       .keys = 1300,
+       .dim = 80,
+       .window = 100},
+      {.name = "documents",
+       .heads = 4,
+       .kv_heads = 2,
+       .queries = 3,
+       .keys = 900,
+       .dim = 32,
+       .documents = 4},
   };
-  on_every_table([&](const AttentionKernels& kernels, AttentionType type) {
-    for (const auto kv : {type, AttentionType::kBfloat16, AttentionType::kInt8}) {
+  for (const auto type : {AttentionType::kFloat32, AttentionType::kBfloat16})
+    for (const auto kv : {type, AttentionType::kBfloat16, AttentionType::kInt8})
       for (const Case& c : some) {
-        SCOPED_TRACE(c.name + " cache " + std::to_string(static_cast<int>(kv)));
-        Problem x(c, type, kv);
-        run_decode(kernels, x);
-        expect_forward(x);
-        Problem y(c, type, kv);
-        run_forward(kernels, y);
-        expect_forward(y);
+        const Reference ref = reference_of(Problem(c, type, kv), false);
+        for (const Table* table : usable_tables()) {
+          SCOPED_TRACE(
+              trace(*table, type) + c.name + " cache " +
+              std::to_string(static_cast<int>(kv))
+          );
+          Problem x(c, type, kv), y(c, type, kv);
+          run_decode(*table->attention, x);
+          expect_forward(x, ref);
+          run_forward(*table->attention, y);
+          expect_forward(y, ref);
+        }
       }
-    }
-  });
 }
 
 TEST(Attention, DoesNotDependOnTheSplit) {
-  const Case c{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 300,
-               .keys = 300, .dim = 48, .documents = 3};
+  const Case c{
+      .batch = 2,
+      .heads = 4,
+      .kv_heads = 2,
+      .queries = 300,
+      .keys = 300,
+      .dim = 48,
+      .documents = 3
+  };
   on_every_table([&](const AttentionKernels& kernels, AttentionType type) {
     Problem one(c, type, type), many(c, type, type);
     run_forward(kernels, one), run_backward(kernels, one);
@@ -490,8 +557,14 @@ TEST(Attention, DoesNotDependOnTheSplit) {
 }
 
 TEST(Attention, LeavesMemoryBetweenRowsAlone) {
-  const Case c{.batch = 2, .heads = 2, .kv_heads = 1, .queries = 21,
-               .keys = 21, .dim = 24};
+  const Case c{
+      .batch = 2,
+      .heads = 2,
+      .kv_heads = 1,
+      .queries = 21,
+      .keys = 21,
+      .dim = 24
+  };
   on_every_table([&](const AttentionKernels& kernels, AttentionType type) {
     Problem x(c, type, type);
     run_forward(kernels, x), run_backward(kernels, x);
@@ -508,7 +581,7 @@ TEST(Attention, LeavesMemoryBetweenRowsAlone) {
 TEST(Attention, NanReachesWhoSeesItAndNobodyElse) {
   const Case c{.heads = 1, .kv_heads = 1, .queries = 60, .keys = 60, .dim = 32};
   on_every_table([&](const AttentionKernels& kernels, AttentionType type) {
-    for (Tensor Problem::*tensor : {&Problem::q, &Problem::k}) {
+    for (Tensor Problem::* tensor : {&Problem::q, &Problem::k}) {
       Problem x(c, type, type);
       (x.*tensor).set(0, 40, 0, 3, NAN);
       run_forward(kernels, x);
@@ -559,8 +632,7 @@ TEST(Attention, StaysFiniteWithScoresOfAnySize) {
 TEST(Attention, QuantizedRowsComeBack) {
   Random random{7};
   for (const Index dim : {1, 40, 64, 257}) {
-    const Tensor x =
-        make(AttentionType::kBfloat16, 1, 5, 1, dim, &random);
+    const Tensor x = make(AttentionType::kBfloat16, 1, 5, 1, dim, &random);
     on_every_table([&](const AttentionKernels& kernels, AttentionType type) {
       Tensor y = make(type, 1, 5, 1, dim, nullptr);
       for (Index t = 0; t < 5; ++t)
@@ -571,10 +643,10 @@ TEST(Attention, QuantizedRowsComeBack) {
       y.set(0, 4, 0, 0, NAN);
       std::vector<std::int8_t> to(static_cast<std::size_t>(5 * dim), 99);
       std::vector<float> scales(5, -1.0f);
-      const AttentionQuantizeArgs args{
-          y.type, y.data(), to.data(), scales.data(), dim, y.token_stride(),
-          dim, 1
-      };
+      const AttentionQuantizeArgs args{y.type,    y.data(),
+                                       to.data(), scales.data(),
+                                       dim,       y.token_stride(),
+                                       dim,       1};
       kernels.quantize(args, 0, 2);
       kernels.quantize(args, 2, 5);
       for (Index t = 0; t < 4; ++t) {

@@ -42,9 +42,8 @@ class Source {
       strides_[i] = a.strides()[i];
     }
     if (strides_[3] == 1 || shape_[3] == 1) return;
-    copy_ = std::make_shared<AlignedBuffer>(
-        MemoryZone::named("ops"), a.nbytes()
-    );
+    copy_ =
+        std::make_shared<AlignedBuffer>(MemoryZone::named("ops"), a.nbytes());
   }
 
   AttentionInput view(std::ptrdiff_t head = 0) const {
@@ -66,7 +65,8 @@ class Source {
     for (std::ptrdiff_t b = 0; b < shape_[0]; ++b)
       for (std::ptrdiff_t t = 0; t < shape_[1]; ++t)
         for (std::ptrdiff_t h = 0; h < shape_[2]; ++h) {
-          const std::byte* row = from_ + b * step(0) + t * step(1) + h * step(2);
+          const std::byte* row =
+              from_ + b * step(0) + t * step(1) + h * step(2);
           for (std::ptrdiff_t d = 0; d < shape_[3]; ++d, to += item_) {
             std::memcpy(to, row + d * step(3), item_);
           }
@@ -97,9 +97,8 @@ std::vector<Source> sources_of(const Arrays& in, const Config& c) {
 }
 
 // All but the outputs.
-AttentionArgs args_of(
-    const Arrays& in, const std::vector<Source>& sources, const Config& c
-) {
+AttentionArgs
+args_of(const Arrays& in, const std::vector<Source>& sources, const Config& c) {
   AttentionArgs a;
   const mx::array &q = in[0], &k = in[c.joint() ? 0 : 1];
   a.batch = q.shape(0), a.queries = q.shape(1), a.keys = k.shape(1);
@@ -196,8 +195,8 @@ class Attention : public CpuOp {
     }
     const std::vector<mx::Dtype> types(shapes.size(), p[0].dtype());
     const auto g = mx::array::make_arrays(
-        std::move(shapes), types,
-        std::make_shared<AttentionGrad>(stream(), c_), in
+        std::move(shapes), types, std::make_shared<AttentionGrad>(stream(), c_),
+        in
     );
     return pick(g, argnums);
   }
@@ -207,7 +206,8 @@ class Attention : public CpuOp {
 };
 
 void require(const char* where, bool holds, const char* what, auto&& got) {
-  if (!holds) throw UsageError(fmt::format("[{}] {}, got {}", where, what, got));
+  if (!holds)
+    throw UsageError(fmt::format("[{}] {}, got {}", where, what, got));
 }
 
 std::string shape_text(const mx::array& a) {
@@ -215,15 +215,19 @@ std::string shape_text(const mx::array& a) {
 }
 
 void check_shapes(
-    const char* where, const mx::array& q, const mx::array& k, const mx::array& v
+    const char* where,
+    const mx::array& q,
+    const mx::array& k,
+    const mx::array& v
 ) {
   for (const auto* a : {&q, &k, &v}) {
     require(
-        where, a->ndim() == 4,
-        "q, k and v must be [batch, tokens, heads, dim]", shape_text(*a)
+        where, a->ndim() == 4, "q, k and v must be [batch, tokens, heads, dim]",
+        shape_text(*a)
     );
     require(
-        where, mx::issubdtype(a->dtype(), mx::floating) && a->dtype() == q.dtype(),
+        where,
+        mx::issubdtype(a->dtype(), mx::floating) && a->dtype() == q.dtype(),
         "q, k and v must have one floating dtype", "another"
     );
   }
@@ -264,10 +268,8 @@ mx::array build(
     mx::Stream s
 ) {
   const bool segments = o.query_segments.has_value();
-  const Config c{
-      o.scale, o.softcap, o.causal, segments, o.window, o.query_offset, heads,
-      kv_heads
-  };
+  const Config c{o.scale,  o.softcap,      o.causal, segments,
+                 o.window, o.query_offset, heads,    kv_heads};
   Arrays in = tensors;
   if (segments) in.insert(in.end(), {*o.query_segments, *o.key_segments});
   return mx::array::make_arrays(
@@ -314,10 +316,9 @@ ResolvedOptions resolve(
       "none"
   );
   o.query_segments = segment_ids(where, *options.query_segments, q, s);
-  o.key_segments =
-      options.key_segments
-          ? segment_ids(where, *options.key_segments, k, s)
-          : *o.query_segments;
+  o.key_segments = options.key_segments
+                       ? segment_ids(where, *options.key_segments, k, s)
+                       : *o.query_segments;
   return o;
 }
 
@@ -349,9 +350,8 @@ mx::array attention_qkv(
   );
   const auto part = mx::split(qkv, mx::Shape{heads, heads + kv_heads}, 2, s);
   if (!on_cpu(s)) return attention_fast(part[0], part[1], part[2], options, s);
-  const auto o = resolve(
-      "ops.attention_qkv", part[0], part[1], part[2], options, s
-  );
+  const auto o =
+      resolve("ops.attention_qkv", part[0], part[1], part[2], options, s);
   with_dtype("ops.attention_qkv", qkv.dtype(), [](auto*) {});
   return build({qkv}, part[0].shape(), o, heads, kv_heads, mx::to_stream(s));
 }

@@ -12,11 +12,8 @@ OpCase base(const char* name) {
   c.name = name;
   c.primitives = {"Attention", "AttentionGrad"};
   c.sizes = {
-      {1, 5, 5, 2, 1, 8},
-      {1, 1, 1, 1, 1, 16},
-      {2, 67, 67, 4, 2, 40},
-      {1, 300, 300, 2, 2, 64},
-      {1, 130, 130, 2, 1, 256},
+      {1, 5, 5, 2, 1, 8},      {1, 1, 1, 1, 1, 16},      {2, 67, 67, 4, 2, 40},
+      {1, 300, 300, 2, 2, 64}, {1, 130, 130, 2, 1, 256},
   };
   c.bench_size = {8, 1024, 1024, 12, 12, 64};
   c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
@@ -69,7 +66,8 @@ OpCase with_options(const char* name, double seen, const Options& options) {
 mx::array documents(int batch, int tokens) {
   std::vector<std::int32_t> ids;
   for (int b = 0; b < batch; ++b)
-    for (int i = 0; i < tokens; ++i) ids.push_back((i + 2 * b) * i / (tokens + 3));
+    for (int i = 0; i < tokens; ++i)
+      ids.push_back((i + 2 * b) * i / (tokens + 3));
   return mx::array(ids.data(), {batch, tokens}, mx::int32);
 }
 

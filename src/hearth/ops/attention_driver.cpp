@@ -34,7 +34,8 @@ void each_unit(ThreadPool& pool, Index units, Body body) {
 }
 
 void require(const char* where, bool holds, const char* what, auto got) {
-  if (!holds) throw UsageError(fmt::format("[{}] {}, got {}", where, what, got));
+  if (!holds)
+    throw UsageError(fmt::format("[{}] {}, got {}", where, what, got));
 }
 
 // Few enough rows that the keys, not they, should be cut.
@@ -87,27 +88,33 @@ std::size_t attention_scratch(const AttentionArgs& args, const Execution& run) {
          static_cast<std::size_t>(run.pool.size());
 }
 
-std::size_t attention_scratch(const AttentionGradArgs& args, const Execution& run) {
+std::size_t
+attention_scratch(const AttentionGradArgs& args, const Execution& run) {
   return share(run.kernels.attention->backward_scratch(args)) *
          static_cast<std::size_t>(run.pool.size());
 }
 
 void attention_forward(
-    const AttentionArgs& args, const Execution& run, std::byte* scratch
+    const AttentionArgs& args,
+    const Execution& run,
+    std::byte* scratch
 ) noexcept {
   const auto& kernels = *run.kernels.attention;
   const std::size_t part = share(kernels.forward_scratch(args));
   each_unit(
       run.pool, attention_forward_units(args), [&](int worker, Index unit) {
         kernels.forward(
-            args, unit, unit + 1, scratch + static_cast<std::size_t>(worker) * part
+            args, unit, unit + 1,
+            scratch + static_cast<std::size_t>(worker) * part
         );
       }
   );
 }
 
 void attention_backward(
-    const AttentionGradArgs& args, const Execution& run, std::byte* scratch
+    const AttentionGradArgs& args,
+    const Execution& run,
+    std::byte* scratch
 ) noexcept {
   const auto& kernels = *run.kernels.attention;
   const std::size_t part = share(kernels.backward_scratch(args));
@@ -115,14 +122,16 @@ void attention_backward(
       run.pool, attention_backward_units(args.forward),
       [&](int worker, Index unit) {
         kernels.backward(
-            args, unit, unit + 1, scratch + static_cast<std::size_t>(worker) * part
+            args, unit, unit + 1,
+            scratch + static_cast<std::size_t>(worker) * part
         );
       }
   );
 }
 
 void CachedAttention::operator()(
-    std::span<const AttentionArgs> sequences, const Execution& run
+    std::span<const AttentionArgs> sequences,
+    const Execution& run
 ) {
   // A piece of work: a unit's number within its sequence.
   struct Piece {

@@ -15,17 +15,21 @@ namespace hearth::ops {
 void check_attention(const char* where, const kernels::AttentionArgs& args);
 
 // Bytes of scratch for all the pool's threads.
-std::size_t attention_scratch(const kernels::AttentionArgs& args, const Execution&);
-std::size_t attention_scratch(
-    const kernels::AttentionGradArgs& args, const Execution&
-);
+std::size_t
+attention_scratch(const kernels::AttentionArgs& args, const Execution&);
+std::size_t
+attention_scratch(const kernels::AttentionGradArgs& args, const Execution&);
 // scratch is 64-byte aligned. Threads take units as they come; the result is
 // the same whoever takes which.
 void attention_forward(
-    const kernels::AttentionArgs& args, const Execution& run, std::byte* scratch
+    const kernels::AttentionArgs& args,
+    const Execution& run,
+    std::byte* scratch
 ) noexcept;
 void attention_backward(
-    const kernels::AttentionGradArgs& args, const Execution& run, std::byte* scratch
+    const kernels::AttentionGradArgs& args,
+    const Execution& run,
+    std::byte* scratch
 ) noexcept;
 
 // Attention over KV caches, float32, bfloat16 or int8 with a scale per token
@@ -39,7 +43,8 @@ class CachedAttention {
 
   // Throws UsageError or OutOfMemory before anything is written.
   void operator()(
-      std::span<const kernels::AttentionArgs> sequences, const Execution& run
+      std::span<const kernels::AttentionArgs> sequences,
+      const Execution& run
   );
 
  private:

@@ -10,9 +10,8 @@ namespace {
 
 // Who sees whom, as booleans [batch or 1, 1, queries, keys]; nothing where
 // everyone sees everyone.
-std::optional<mx::array> mask_of(
-    int queries, int keys, const ResolvedOptions& o, mx::StreamOrDevice s
-) {
+std::optional<mx::array>
+mask_of(int queries, int keys, const ResolvedOptions& o, mx::StreamOrDevice s) {
   std::optional<mx::array> mask;
   const auto add = [&](const mx::array& m) {
     mask = mask ? mx::logical_and(*mask, m, s) : m;
@@ -31,12 +30,10 @@ std::optional<mx::array> mask_of(
   if (o.query_segments) {
     const auto& a = *o.query_segments;
     const auto& b = *o.key_segments;
-    add(
-        mx::equal(
-            mx::reshape(a, {a.shape(0), 1, a.shape(1), 1}, s),
-            mx::reshape(b, {b.shape(0), 1, 1, b.shape(1)}, s), s
-        )
-    );
+    add(mx::equal(
+        mx::reshape(a, {a.shape(0), 1, a.shape(1), 1}, s),
+        mx::reshape(b, {b.shape(0), 1, 1, b.shape(1)}, s), s
+    ));
   }
   return mask;
 }
@@ -46,7 +43,8 @@ bool may_be_blind(int queries, int keys, const ResolvedOptions& o) {
   if (o.query_segments) return true;
   const bool before = o.query_offset < 0;
   const bool beyond = o.query_offset + queries > keys;
-  return keys == 0 || (o.causal && before) || (o.window > 0 && (before || beyond));
+  return keys == 0 || (o.causal && before) ||
+         (o.window > 0 && (before || beyond));
 }
 
 mx::array heads_first(const mx::array& x, mx::StreamOrDevice s) {
@@ -59,7 +57,10 @@ struct Sight {
   std::optional<mx::array> mask, seeing;
 };
 Sight sight_of(
-    int queries, int keys, const ResolvedOptions& o, mx::StreamOrDevice s
+    int queries,
+    int keys,
+    const ResolvedOptions& o,
+    mx::StreamOrDevice s
 ) {
   Sight r{mask_of(queries, keys, o, s), {}};
   if (r.mask && may_be_blind(queries, keys, o)) {
@@ -69,9 +70,8 @@ Sight sight_of(
   return r;
 }
 
-mx::array cleared(
-    const mx::array& out, const Sight& sight, mx::StreamOrDevice s
-) {
+mx::array
+cleared(const mx::array& out, const Sight& sight, mx::StreamOrDevice s) {
   if (!sight.seeing) return out;
   return mx::where(*sight.seeing, out, mx::array(0, out.dtype()), s);
 }
@@ -107,8 +107,7 @@ mx::array attention_reference(
   const auto constant = [&](double x, const mx::array& like) {
     return mx::array(x, like.dtype());
   };
-  auto scores =
-      mx::matmul(wide(q), mx::swapaxes(shared(k), -1, -2, s), s);
+  auto scores = mx::matmul(wide(q), mx::swapaxes(shared(k), -1, -2, s), s);
   scores = mx::multiply(scores, constant(o.scale, scores), s);
   if (o.softcap > 0) {
     const auto cap = constant(o.softcap, scores);
@@ -116,7 +115,8 @@ mx::array attention_reference(
   }
   const auto sight = sight_of(queries, keys, o, s);
   if (sight.mask) {
-    const auto never = constant(-std::numeric_limits<double>::infinity(), scores);
+    const auto never =
+        constant(-std::numeric_limits<double>::infinity(), scores);
     scores = mx::where(*sight.mask, scores, never, s);
   }
   auto out = mx::matmul(softmax_of(scores, s), shared(v), s);
@@ -136,10 +136,8 @@ mx::array attention_fast(
   const int queries = q.shape(1), keys = k.shape(1);
   // MLX's causal mode ends with the last query at the last key.
   const bool plain_causal = o.causal && o.window == 0 && !o.query_segments &&
-                            o.query_offset == keys - queries &&
-                            queries <= keys;
-  const auto sight =
-      plain_causal ? Sight{} : sight_of(queries, keys, o, s);
+                            o.query_offset == keys - queries && queries <= keys;
+  const auto sight = plain_causal ? Sight{} : sight_of(queries, keys, o, s);
   const char* mode = plain_causal ? "causal" : sight.mask ? "array" : "";
   auto out = mx::fast::scaled_dot_product_attention(
       heads_first(q, s), heads_first(k, s), heads_first(v, s), o.scale, mode,

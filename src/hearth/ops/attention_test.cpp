@@ -44,9 +44,8 @@ using Form = mx::array (*)(
     mx::StreamOrDevice
 );
 
-Evaluated values_and_gradients(
-    Form form, const Inputs& x, const AttentionOptions& o
-) {
+Evaluated
+values_and_gradients(Form form, const Inputs& x, const AttentionOptions& o) {
   OpCase c;
   c.differentiable = {0, 1, 2};
   const auto f = [&](const Arrays& v) {
@@ -146,7 +145,9 @@ struct Sequence {
 
 // Rounds x [1, tokens, heads, dim] to int8 and makes it what it rounds to.
 void quantize(
-    mx::array& x, std::vector<std::int8_t>& to, std::vector<float>& scales
+    mx::array& x,
+    std::vector<std::int8_t>& to,
+    std::vector<float>& scales
 ) {
   const auto dim = static_cast<std::size_t>(x.shape(3));
   auto values = values_of(x);
@@ -172,8 +173,15 @@ Sequence sequence(int queries, int keys, AttentionType cache) {
     return normal_input({1, n, heads, kDim}, mx::bfloat16, seed + i);
   };
   Sequence s{
-      make(queries, kHeads, 1), make(keys, kKv, 2), make(keys, kKv, 3),
-      {}, {}, {}, {}, {}, {}
+      make(queries, kHeads, 1),
+      make(keys, kKv, 2),
+      make(keys, kKv, 3),
+      {},
+      {},
+      {},
+      {},
+      {},
+      {}
   };
   AttentionArgs& a = s.args;
   a.heads = kHeads, a.kv_heads = kKv, a.queries = queries, a.keys = keys;
@@ -256,8 +264,10 @@ TEST_F(AttentionOp, RefusesWhatDoesNotFit) {
       "must come with query segments");
   has(with([](auto& o) { o.query_segments = ids({0, 0}); }),
       "segment ids must be [batch, tokens], got [1, 2]");
-  has(refusal([&] { attention(x.q, x.k, x.q); }), "k and v must have one shape");
-  has(refusal([&] { attention(x.k, x.q, x.q); }), "multiple of kv heads, got 2");
+  has(refusal([&] { attention(x.q, x.k, x.q); }),
+      "k and v must have one shape");
+  has(refusal([&] { attention(x.k, x.q, x.q); }),
+      "multiple of kv heads, got 2");
   has(refusal([&] { attention_qkv(x.q, 4, 2); }), "heads + 2 kv_heads");
   const auto wide = normal_input({1, 2, 1, 264}, mx::float32, 1);
   has(refusal([&] { attention(wide, wide, wide); }), "1 to 256, got 264");

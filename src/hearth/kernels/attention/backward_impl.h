@@ -53,8 +53,8 @@ class BackwardUnit {
     products_ = carver.take<float>(kGrain * kQueries);
     chances_ = carver.take<Elem>(kGrain * kQueries);
     slopes_ = carver.take<Elem>(kKeys * kQueries);
-    slope_pairs_ = Dot::kPair == 1 ? slopes_
-                                   : carver.take<Elem>(kKeys * kQueries);
+    slope_pairs_ =
+        Dot::kPair == 1 ? slopes_ : carver.take<Elem>(kKeys * kQueries);
     used_ = carver.used();
   }
   std::size_t scratch_bytes() const { return used_; }
@@ -96,10 +96,10 @@ class BackwardUnit {
     load_all(a_.k, k_);
     load_all(a_.v, v_);
     for (long j = 0; j < padded_keys_; j += kKeys) {
-      const Elem* pairs = pair_rows(k_ + j * dim_, kKeys, dim_, q_pairs_);
+      const Rows<Elem> rows{k_ + j * dim_, dim_};
       transpose(
-          pairs, kKeys / Dot::kPair, dim_, dim_, k_turned_ + j * dim_,
-          kKeys / Dot::kPair
+          pair_rows(rows, kKeys, dim_, q_pairs_).data, kKeys / Dot::kPair, dim_,
+          dim_, k_turned_ + j * dim_, kKeys / Dot::kPair
       );
     }
     for (long i = 0; i < padded_keys_ * dim_; ++i) dk_[i] = dv_[i] = 0;
@@ -127,18 +127,18 @@ class BackwardUnit {
 
   void load_queries(long head) {
     const auto type = a_.query_type;
-    const auto load_all = [&](const AttentionInput& x, Elem* to) {
+    const auto rows = [&](const AttentionInput& x, Elem* to) {
       load_rows(
           type, address(x, type, batch_, token_, head), x.token, count_, a_.dim,
           to, kQueries, dim_
       );
+      return Rows<Elem>{to, dim_};
     };
-    load_all(a_.q, q_rows_);
-    load_all(g_.dout, o_rows_);
-    pack_columns<Dot>(q_rows_, kQueries, dim_, q_columns_, kQueries);
-    pack_columns<Dot>(o_rows_, kQueries, dim_, o_columns_, kQueries);
-    q_right_ = pair_rows(q_rows_, kQueries, dim_, q_pairs_);
-    o_right_ = pair_rows(o_rows_, kQueries, dim_, o_pairs_);
+    const Rows<Elem> q = rows(a_.q, q_rows_), o = rows(g_.dout, o_rows_);
+    pack_columns<Dot>(q, kQueries, dim_, q_columns_, kQueries);
+    pack_columns<Dot>(o, kQueries, dim_, o_columns_, kQueries);
+    q_right_ = pair_rows(q, kQueries, dim_, q_pairs_);
+    o_right_ = pair_rows(o, kQueries, dim_, o_pairs_);
     const AttentionInput out{
         a_.out.data, a_.out.batch, a_.out.token, a_.out.head
     };
@@ -150,13 +150,11 @@ class BackwardUnit {
       // A query that saw nothing, and padding, must yield no probability.
       const bool none = i >= count_ || lse[i] == kNever;
       lse_[i] = none ? -kNever : lse[i] * kLog2E;
-      delta_[i] = i >= count_
-                      ? 0.0f
-                      : dot(
-                            address(out, type, batch_, token_ + i, head),
-                            address(g_.dout, type, batch_, token_ + i, head),
-                            a_.dim
-                        );
+      delta_[i] =
+          i >= count_
+              ? 0.0f
+              : dot(address(out, type, batch_, token_ + i, head),
+                    address(g_.dout, type, batch_, token_ + i, head), a_.dim);
     }
   }
 
@@ -179,8 +177,7 @@ class BackwardUnit {
     if (at.empty()) return;
     Stretch rows{kKeys, 0};
     for (long row = 0; row < end - first; row += kGrain) {
-      const Stretch own =
-          seeing(first + row, least(first + row + kGrain, end));
+      const Stretch own = seeing(first + row, least(first + row + kGrain, end));
       if (own.empty()) {
         clear_slopes(row, at);
         continue;
@@ -213,12 +210,12 @@ class BackwardUnit {
   void strip(long first, long row, Stretch at) {
     const long key = first + row, n = at.hi - at.lo;
     Dot::template product<Into::kStore>(
-        kGrain, n, dim_, k_ + key * dim_, dim_,
-        q_columns_ + at.lo * Dot::kPair, kQueries, scores_ + at.lo, kQueries
+        kGrain, n, dim_, k_ + key * dim_, dim_, q_columns_ + at.lo * Dot::kPair,
+        kQueries, scores_ + at.lo, kQueries
     );
     Dot::template product<Into::kStore>(
-        kGrain, n, dim_, v_ + key * dim_, dim_,
-        o_columns_ + at.lo * Dot::kPair, kQueries, products_ + at.lo, kQueries
+        kGrain, n, dim_, v_ + key * dim_, dim_, o_columns_ + at.lo * Dot::kPair,
+        kQueries, products_ + at.lo, kQueries
     );
     const bool partial = !whole(key, at);
     for (long r = 0; r < kGrain; ++r) {
@@ -228,12 +225,12 @@ class BackwardUnit {
     }
     slopes(row, at);
     Dot::template product<Into::kAdd>(
-        kGrain, dim_, n, chances_ + at.lo, kQueries, o_right_ + at.lo * dim_,
-        dim_, dv_ + key * dim_, dim_
+        kGrain, dim_, n, chances_ + at.lo, kQueries, o_right_.from(at.lo).data,
+        o_right_.stride, dv_ + key * dim_, dim_
     );
     Dot::template product<Into::kAdd>(
         kGrain, dim_, n, slopes_ + row * kQueries + at.lo, kQueries,
-        q_right_ + at.lo * dim_, dim_, dk_ + key * dim_, dim_
+        q_right_.from(at.lo).data, q_right_.stride, dk_ + key * dim_, dim_
     );
   }
 
@@ -245,8 +242,7 @@ class BackwardUnit {
     if (key_ids_ == nullptr) return true;
     const Ids keys = ids_of(key_ids_ + key, kGrain);
     const Ids queries = ids_of(query_ids_ + token_ + at.lo, at.hi - at.lo);
-    return keys.lo == keys.hi && queries.lo == keys.lo &&
-           queries.hi == keys.lo;
+    return keys.lo == keys.hi && queries.lo == keys.lo && queries.hi == keys.lo;
   }
 
   void mask_key(float* s, long key, Stretch at) const {
@@ -259,8 +255,8 @@ class BackwardUnit {
   }
 
   void slopes(long row, Stretch at) {
-    const auto rows = a_.softcap > 0 ? gradient_rows<Dot, true>
-                                     : gradient_rows<Dot, false>;
+    const auto rows =
+        a_.softcap > 0 ? gradient_rows<Dot, true> : gradient_rows<Dot, false>;
     for (long r = 0; r < kGrain; r += 2) {
       const long here = r * kQueries + at.lo, next = here + kQueries;
       const long block = row * kQueries;
@@ -269,9 +265,8 @@ class BackwardUnit {
       Elem* p[2] = {chances_ + here, chances_ + next};
       Elem* ds[2] = {slopes_ + block + here, slopes_ + block + next};
       rows(
-          s, dp, at.hi - at.lo, lse_ + at.lo, delta_ + at.lo, unit_,
-          a_.softcap, p, ds,
-          slope_pairs_ + (row + r) * kQueries + at.lo * Dot::kPair
+          s, dp, at.hi - at.lo, lse_ + at.lo, delta_ + at.lo, unit_, a_.softcap,
+          p, ds, slope_pairs_ + (row + r) * kQueries + at.lo * Dot::kPair
       );
     }
   }
@@ -284,7 +279,7 @@ class BackwardUnit {
   const std::int32_t *query_ids_ = nullptr, *key_ids_ = nullptr;
   Elem *k_, *v_, *k_turned_;
   Elem *q_rows_, *q_columns_, *q_pairs_, *o_rows_, *o_columns_, *o_pairs_;
-  const Elem *q_right_ = nullptr, *o_right_ = nullptr;
+  Rows<Elem> q_right_{}, o_right_{};  // as B
   Elem *chances_, *slopes_, *slope_pairs_;
   float *dk_, *dv_, *dq_turned_, *dq_, *scores_, *products_;
   alignas(64) float lse_[kQueries];
@@ -293,7 +288,10 @@ class BackwardUnit {
 
 template <class Dot>
 void backward_units(
-    const AttentionGradArgs& g, long begin, long end, void* scratch
+    const AttentionGradArgs& g,
+    long begin,
+    long end,
+    void* scratch
 ) {
   BackwardUnit<Dot> unit(g, scratch);
   Dot::enter();

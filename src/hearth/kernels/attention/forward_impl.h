@@ -46,10 +46,11 @@ class ForwardBlock {
       for (long i = 0; i < tokens; ++i) {
         const long r = h * tokens + i;
         position_[r] = a_.query_offset + token + i;
-        segment_[r] = a_.query_segments.data != nullptr
-                          ? a_.query_segments
-                                .data[batch * a_.query_segments.batch + token + i]
-                          : 0;
+        segment_[r] =
+            a_.query_segments.data != nullptr
+                ? a_.query_segments
+                      .data[batch * a_.query_segments.batch + token + i]
+                : 0;
         state_[r] = {kNever, 0.0f};
       }
     }
@@ -60,10 +61,12 @@ class ForwardBlock {
   }
 
   // Goes through the keys of `within` that any row sees.
-  void attend(Stretch within) {
+  void attend(Stretch within, long keys_a_step = kKeys) {
     const Stretch all = common(within, seen_by(0, count_));
-    for (long at = all.lo; at < all.hi; at += kKeys) {
-      step({at, least(at + kKeys, all.hi)});
+    for (long at = all.lo; at < all.hi; at += keys_a_step) {
+      const long next = least(at + keys_a_step, all.hi);
+      after_ = {next, least(next + keys_a_step, all.hi)};
+      step({at, next});
     }
   }
 
@@ -72,8 +75,8 @@ class ForwardBlock {
     for (long r = 0; r < count_; ++r) {
       const float sum = state_[r].sum;
       store_row(
-          out_ + r * dim_, sum == 0 ? 0.0f : 1.0f / sum, a_.dim,
-          a_.query_type, a_.out, batch_, token + r, head
+          out_ + r * dim_, sum == 0 ? 0.0f : 1.0f / sum, a_.dim, a_.query_type,
+          a_.out, batch_, token + r, head
       );
       if (a_.lse == nullptr) continue;
       a_.lse[(batch_ * a_.heads + head) * a_.queries + token + r] =
@@ -107,6 +110,7 @@ class ForwardBlock {
 
   void step(Stretch keys) {
     packed_ = false;
+    share_ = (after_.hi - after_.lo) * kGrain / (2 * count_) + 1;
     for (long row = 0; row < count_; row += kGrain) {
       strip(keys, row, least(row + kGrain, count_));
     }
@@ -123,11 +127,13 @@ class ForwardBlock {
       const long n = keys.hi - keys.lo;
       at = trimmed(at, kGrain, ids_ + keys.lo, n, own);
       if (at.empty()) return;
-      const Ids theirs = ids_of(ids_ + keys.lo + at.lo, least(at.hi, n) - at.lo);
+      const Ids theirs =
+          ids_of(ids_ + keys.lo + at.lo, least(at.hi, n) - at.lo);
       partial |= own.lo != own.hi || theirs.lo != own.lo || theirs.hi != own.lo;
     }
     if (!packed_) pack(keys);
     const long m = end - row, n = at.hi - at.lo;
+    fetch();
     Dot::template product<Into::kStore>(
         m, n, dim_, q_ + row * dim_, dim_, k_ + at.lo * Dot::kPair, kKeys,
         scores_ + at.lo, kKeys
@@ -148,10 +154,27 @@ class ForwardBlock {
           chances_ + r * kKeys + at.lo
       );
     }
+    fetch();
     Dot::template product<Into::kScale>(
-        m, dim_, n, chances_ + at.lo, kKeys, values_ + at.lo * dim_, dim_,
-        out_ + row * dim_, dim_, factor
+        m, dim_, n, chances_ + at.lo, kKeys, values_.from(at.lo).data,
+        values_.stride, out_ + row * dim_, dim_, factor
     );
+  }
+
+  // Asks for a share of the next step's rows. They lie too far apart for the
+  // processor to foresee, and this one's products leave memory idle.
+  void fetch() {
+    const long end = least(after_.lo + share_, after_.hi);
+    const long bytes = a_.dim * item_size(a_.kv_type);
+    for (; after_.lo < end; ++after_.lo) {
+      const long at = after_.lo;
+      const char* k = address(a_.k, a_.kv_type, batch_, at, kv_head_);
+      const char* v = address(a_.v, a_.kv_type, batch_, at, kv_head_);
+      for (long i = 0; i < bytes; i += 64) {
+        __builtin_prefetch(k + i, 0, 2);
+        __builtin_prefetch(v + i, 0, 2);
+      }
+    }
   }
 
   bool whole(long row, long end, Stretch at, long origin) const {
@@ -167,17 +190,19 @@ class ForwardBlock {
 
   void pack(Stretch keys) {
     const long n = keys.hi - keys.lo, padded = round_up(n, kGrain);
-    const auto from = [&](const AttentionInput& x) {
-      return address(x, a_.kv_type, batch_, keys.lo, kv_head_);
+    const auto rows = [&](const AttentionInput& x) {
+      const char* from = address(x, a_.kv_type, batch_, keys.lo, kv_head_);
+      // With few queries the copy would cost more than the stray reads do.
+      if (count_ <= kGrain) {
+        return rows_in_place(
+            a_.kv_type, from, x.token, n, a_.dim, rows_, padded, dim_
+        );
+      }
+      load_rows(a_.kv_type, from, x.token, n, a_.dim, rows_, padded, dim_);
+      return Rows<Elem>{rows_, dim_};
     };
-    load_rows(
-        a_.kv_type, from(a_.k), a_.k.token, n, a_.dim, rows_, padded, dim_
-    );
-    pack_columns<Dot>(rows_, padded, dim_, k_, kKeys);
-    load_rows(
-        a_.kv_type, from(a_.v), a_.v.token, n, a_.dim, rows_, padded, dim_
-    );
-    values_ = pair_rows(rows_, padded, dim_, v_);
+    pack_columns<Dot>(rows(a_.k), padded, dim_, k_, kKeys);
+    values_ = pair_rows(rows(a_.v), padded, dim_, v_);
     if (scaled()) {
       load_scales(a_.k_scale, keys, k_scale_);
       load_scales(a_.v_scale, keys, v_scale_);
@@ -185,9 +210,7 @@ class ForwardBlock {
     packed_ = true;
   }
 
-  void load_scales(
-      const AttentionScales& x, Stretch keys, float* to
-  ) const {
+  void load_scales(const AttentionScales& x, Stretch keys, float* to) const {
     const float* from = x.data + batch_ * x.batch + kv_head_ * x.head;
     const long n = keys.hi - keys.lo;
     for (long i = 0; i < n; ++i) to[i] = from[(keys.lo + i) * x.token];
@@ -201,7 +224,9 @@ class ForwardBlock {
   const std::int32_t* ids_ = nullptr;
   bool packed_ = false;
   Elem *q_, *rows_, *k_, *v_, *chances_;
-  const Elem* values_ = nullptr;
+  Rows<Elem> values_{};  // as B
+  Stretch after_{};
+  long share_ = 0;
   float *out_, *scores_;
   long position_[kRows];
   std::int32_t segment_[kRows];
@@ -211,7 +236,10 @@ class ForwardBlock {
 
 template <class Dot>
 void forward_units(
-    const AttentionArgs& a, long begin, long end, void* scratch
+    const AttentionArgs& a,
+    long begin,
+    long end,
+    void* scratch
 ) {
   const long blocks = attention_blocks(a.queries, kAttentionQueryBlock);
   ForwardBlock<Dot> block(a, scratch);
@@ -237,13 +265,16 @@ void decode_units(
 ) {
   const long chunks = attention_decode_chunks(a), group = a.heads / a.kv_heads;
   const long floats = group * a.queries * (a.dim + 2);
+  constexpr long kStep = 64;  // small, so that memory and products overlap
   ForwardBlock<Dot> block(a, scratch);
   Dot::enter();
   for (long unit = begin; unit < end; ++unit) {
     const long at = unit % chunks * kAttentionDecodeChunk;
     const long kv_head = unit / chunks % a.kv_heads;
-    block.start(unit / chunks / a.kv_heads, kv_head * group, group, 0, a.queries);
-    block.attend({at, at + kAttentionDecodeChunk});
+    block.start(
+        unit / chunks / a.kv_heads, kv_head * group, group, 0, a.queries
+    );
+    block.attend({at, at + kAttentionDecodeChunk}, kStep);
     block.leave_partials(partials + unit * floats);
   }
   Dot::leave();
@@ -251,16 +282,19 @@ void decode_units(
 
 // Joins the chunks of (batch, head) pairs [begin, end), first to last.
 inline void combine_chunks(
-    const AttentionArgs& a, long begin, long end, const float* partials
+    const AttentionArgs& a,
+    long begin,
+    long end,
+    const float* partials
 ) {
   const long chunks = attention_decode_chunks(a), group = a.heads / a.kv_heads;
   const long row = a.dim + 2, unit = group * a.queries * row;
   alignas(64) float sum[kAttentionMaxDim];
   for (long bh = begin; bh < end; ++bh) {
     const long batch = bh / a.heads, head = bh % a.heads;
-    const float* first =
-        partials + (batch * a.kv_heads + head / group) * chunks * unit +
-        head % group * a.queries * row;
+    const float* first = partials +
+                         (batch * a.kv_heads + head / group) * chunks * unit +
+                         head % group * a.queries * row;
     for (long i = 0; i < a.queries; ++i) {
       float greatest = kNever, total = 0;
       for (long c = 0; c < chunks; ++c) {

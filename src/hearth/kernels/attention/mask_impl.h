@@ -27,10 +27,9 @@ constexpr long kUnbounded = 1L << 60;
 // ends exchanged: keys that every one of them sees.
 inline Stretch keys_seen(const AttentionArgs& a, long first, long last) {
   const Stretch s{
-      a.window > 0 ? first - a.window + 1 : 0,
-      a.causal         ? last + 1
-      : a.window > 0 ? last + a.window
-                     : kUnbounded
+      a.window > 0 ? first - a.window + 1 : 0, a.causal       ? last + 1
+                                               : a.window > 0 ? last + a.window
+                                                              : kUnbounded
   };
   return common(s, {0, a.keys});
 }
@@ -39,7 +38,7 @@ inline Stretch keys_seen(const AttentionArgs& a, long first, long last) {
 // every one.
 inline Stretch queries_seeing(const AttentionArgs& a, long first, long last) {
   const Stretch s{
-      a.causal         ? first
+      a.causal       ? first
       : a.window > 0 ? first - a.window + 1
                      : -kUnbounded,
       a.window > 0 ? last + a.window : kUnbounded
@@ -64,9 +63,8 @@ inline Ids ids_of(const std::int32_t* ids, long n) {
 
 // Drops runs of `grain` tokens at either end of s that cannot meet `with`.
 // ids is where token 0 of s's count has its id; n tokens have one.
-inline Stretch trimmed(
-    Stretch s, long grain, const std::int32_t* ids, long n, Ids with
-) {
+inline Stretch
+trimmed(Stretch s, long grain, const std::int32_t* ids, long n, Ids with) {
   const auto meets = [&](long at) {
     return ids_of(ids + at, least(grain, n - at)).meets(with);
   };

@@ -35,6 +35,12 @@ class Carver {
   long used_ = 0;
 };
 
+constexpr long item_size(AttentionType type) {
+  return type == AttentionType::kFloat32    ? 4
+         : type == AttentionType::kBfloat16 ? 2
+                                            : 1;
+}
+
 inline const char* address(
     const AttentionInput& x,
     AttentionType type,
@@ -42,11 +48,8 @@ inline const char* address(
     long token,
     long head
 ) {
-  const long bytes = type == AttentionType::kFloat32    ? 4
-                     : type == AttentionType::kBfloat16 ? 2
-                                                        : 1;
-  return static_cast<const char*>(x.data) +
-         (batch * x.batch + token * x.token + head * x.head) * bytes;
+  const long at = batch * x.batch + token * x.token + head * x.head;
+  return static_cast<const char*>(x.data) + at * item_size(type);
 }
 
 inline void load_row(const float* src, long n, float* dst) {
@@ -71,11 +74,18 @@ inline void load_row(const signed char* src, long n, float* dst) {
 }
 // Eight bits fit a bf16 exactly, so its scale can wait.
 inline void load_row(const signed char* src, long n, Bf16* dst) {
-  for (long i = 0; i < n; ++i) {
+  long i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m128i x =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i));
+    store(dst + i, F32{_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))});
+  }
+#endif
+  for (; i < n; ++i) {
     const float x = static_cast<float>(src[i]);
-    dst[i].bits = static_cast<std::uint16_t>(
-        __builtin_bit_cast(std::uint32_t, x) >> 16
-    );
+    dst[i].bits =
+        static_cast<std::uint16_t>(__builtin_bit_cast(std::uint32_t, x) >> 16);
   }
 }
 // Bf16 operands are chosen only where no input is fp32.
@@ -117,9 +127,7 @@ void load_rows(
           src, stride, n, dim, dst, padded_n, padded_dim
       );
     case AttentionType::kBfloat16:
-      return load_rows_of<Bf16>(
-          src, stride, n, dim, dst, padded_n, padded_dim
-      );
+      return load_rows_of<Bf16>(src, stride, n, dim, dst, padded_n, padded_dim);
     case AttentionType::kInt8:
       return load_rows_of<signed char>(
           src, stride, n, dim, dst, padded_n, padded_dim
@@ -159,7 +167,10 @@ inline void store_row(
 
 template <class Src>
 void quantize_row(
-    const Src* from, long dim, std::int8_t* to, float* scale_out
+    const Src* from,
+    long dim,
+    std::int8_t* to,
+    float* scale_out
 ) {
   F32 largest = zero(), broken = zero();
   each_vector(0, dim, [&](long i, auto lanes) {
@@ -184,9 +195,8 @@ typedef std::uint32_t __attribute__((may_alias)) Word;
 
 // dst[c][r] = src[r][c]; both counts are multiples of 16.
 #if defined(__AVX512F__)
-HEARTH_INLINE void transpose_16(
-    const Word* src, long lds, Word* dst, long ldd
-) {
+HEARTH_INLINE void
+transpose_16(const Word* src, long lds, Word* dst, long ldd) {
   __m512i a[16], b[16];
   for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(src + i * lds);
   for (int i = 0; i < 16; i += 2) {
@@ -220,7 +230,12 @@ inline void transpose_16(const Word* src, long lds, Word* dst, long ldd) {
 #endif
 
 inline void transpose(
-    const void* src, long rows, long columns, long lds, void* dst, long ldd
+    const void* src,
+    long rows,
+    long columns,
+    long lds,
+    void* dst,
+    long ldd
 ) {
   const Word* from = static_cast<const Word*>(src);
   Word* to = static_cast<Word*>(dst);
@@ -231,44 +246,79 @@ inline void transpose(
   }
 }
 
-// B [n / kPair][dim][kPair] from rows [n][dim]: pairs of rows are interleaved.
-// Floats need no change, so they are read where they lie.
-inline const float* pair_rows(const float* rows, long, long, float*) {
+// Rows of operands, in our scratch or where the caller has them.
+template <class Elem>
+struct Rows {
+  const Elem* data;
+  long stride;
+  Rows from(long row) const { return {data + row * stride, stride}; }
+};
+
+constexpr bool holds(AttentionType type, const float*) {
+  return type == AttentionType::kFloat32;
+}
+constexpr bool holds(AttentionType type, const Bf16*) {
+  return type == AttentionType::kBfloat16;
+}
+
+// As load_rows, but rows that need neither conversion nor padding are used
+// where they lie. A pair must not straddle two words.
+template <class Elem>
+Rows<Elem> rows_in_place(
+    AttentionType type,
+    const char* src,
+    long stride,
+    long n,
+    long dim,
+    Elem* memory,
+    long padded_n,
+    long padded_dim
+) {
+  if (holds(type, memory) && n == padded_n && dim == padded_dim &&
+      stride % 2 == 0) {
+    return {reinterpret_cast<const Elem*>(src), stride};
+  }
+  load_rows(type, src, stride, n, dim, memory, padded_n, padded_dim);
+  return {memory, padded_dim};
+}
+
+// B [n / kPair][dim][kPair] from n rows: pairs of rows are interleaved. Floats
+// need no change, so they are read where they lie.
+inline Rows<float> pair_rows(Rows<float> rows, long, long, float*) {
   return rows;
 }
 #if defined(__AVX512BF16__)
-inline const Bf16* pair_rows(
-    const Bf16* rows, long n, long dim, Bf16* pairs
-) {
+inline Rows<Bf16> pair_rows(Rows<Bf16> rows, long n, long dim, Bf16* pairs) {
   const auto wide = [](const Bf16* p) {
     return _mm512_cvtepu16_epi32(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))
     );
   };
   for (long r = 0; r < n; r += 2) {
+    const Bf16 *even = rows.data + r * rows.stride, *odd = even + rows.stride;
     for (long i = 0; i < dim; i += 16) {
-      const Bf16* even = rows + r * dim + i;
-      const __m512i odd = _mm512_slli_epi32(wide(even + dim), 16);
+      const __m512i high = _mm512_slli_epi32(wide(odd + i), 16);
       _mm512_storeu_si512(
-          pairs + r * dim + 2 * i, _mm512_or_si512(wide(even), odd)
+          pairs + r * dim + 2 * i, _mm512_or_si512(wide(even + i), high)
       );
     }
   }
-  return pairs;
+  return {pairs, dim};
 }
 #endif
 
-// B [dim / kPair][ldb][kPair] from rows [n][dim]: the rows become columns.
+// B [dim / kPair][ldb][kPair] from n rows: the rows become columns.
 template <class Dot>
 void pack_columns(
-    const typename Dot::Elem* rows,
+    Rows<typename Dot::Elem> rows,
     long n,
     long dim,
     typename Dot::Elem* columns,
     long ldb
 ) {
-  const long words = dim / Dot::kPair;
-  transpose(rows, n, words, words, columns, ldb);
+  transpose(
+      rows.data, n, dim / Dot::kPair, rows.stride / Dot::kPair, columns, ldb
+  );
 }
 
 }  // namespace

@@ -25,8 +25,13 @@ HEARTH_INLINE F32 exp2(F32 x) {
     return scale(polynomial(r, kShort), n);
   } else {
     constexpr float kLong[] = {
-        1.0f,            6.931472057e-1f, 2.402264689e-1f, 5.550328777e-2f,
-        9.618488957e-3f, 1.339993122e-3f, 1.534581201e-4f
+        1.0f,
+        6.931472057e-1f,
+        2.402264689e-1f,
+        5.550328777e-2f,
+        9.618488957e-3f,
+        1.339993122e-3f,
+        1.534581201e-4f
     };
     return scale(polynomial(r, kLong), n);
   }
@@ -100,23 +105,19 @@ float softmax_row(
 
 // Score gradients of two keys, as rows and, where operands are paired, as the
 // pairs that B is made of.
-HEARTH_INLINE void store_slopes(
-    F32 even, F32 odd, float* row, float* next, float*
-) {
+HEARTH_INLINE void
+store_slopes(F32 even, F32 odd, float* row, float* next, float*) {
   store(row, even);
   store(next, odd);
 }
 #if defined(__AVX512BF16__)
-HEARTH_INLINE void store_slopes(
-    F32 even, F32 odd, Bf16* row, Bf16* next, Bf16* pairs
-) {
+HEARTH_INLINE void
+store_slopes(F32 even, F32 odd, Bf16* row, Bf16* next, Bf16* pairs) {
   const __m256i lo = narrow_bf16(even), hi = narrow_bf16(odd);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), lo);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(next), hi);
   const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(hi), 16);
-  _mm512_storeu_si512(
-      pairs, _mm512_or_si512(_mm512_cvtepu16_epi32(lo), high)
-  );
+  _mm512_storeu_si512(pairs, _mm512_or_si512(_mm512_cvtepu16_epi32(lo), high));
 }
 #endif
 
