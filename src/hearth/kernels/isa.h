@@ -24,6 +24,7 @@
 
 namespace hearth::kernels::HEARTH_ISA {
 extern const AttentionKernels attention;
+extern const GateKernels gate;
 extern const MathKernels math;
 extern const NormKernels norm;
 extern const PeakKernels peak;

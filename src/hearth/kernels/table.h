@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hearth/kernels/attention.h"
+#include "hearth/kernels/gate.h"
 #include "hearth/kernels/math.h"
 #include "hearth/kernels/norm.h"
 #include "hearth/kernels/peak.h"
@@ -24,6 +25,7 @@ struct Table {
   const MathKernels* math;
   const AttentionKernels* attention;
   const NormKernels* norm;
+  const GateKernels* gate;
 };
 
 // Every table built in, plainest first.

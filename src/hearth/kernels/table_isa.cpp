@@ -24,6 +24,7 @@ const Table table{
     .math = &math,
     .attention = &attention,
     .norm = &norm,
+    .gate = &gate,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -71,15 +71,13 @@ mx::array documents(int batch, int tokens) {
   return mx::array(ids.data(), {batch, tokens}, mx::int32);
 }
 
-}  // namespace
-
-OpCase attention_case() {
+OpCase causal_case() {
   return with_options("attention", 0.5, [](const Arrays&) {
     return AttentionOptions{};
   });
 }
 
-OpCase attention_full_case() {
+OpCase full_case() {
   OpCase c = with_options("attention_full", 1.0, [](const Arrays&) {
     return AttentionOptions{.softcap = 3.0f, .causal = false};
   });
@@ -87,7 +85,7 @@ OpCase attention_full_case() {
   return c;
 }
 
-OpCase attention_window_case() {
+OpCase window_case() {
   OpCase c = with_options("attention_window", 0.25, [](const Arrays& v) {
     return AttentionOptions{.window = v[1].shape(1) / 4 + 1};
   });
@@ -95,7 +93,7 @@ OpCase attention_window_case() {
   return c;
 }
 
-OpCase attention_documents_case() {
+OpCase documents_case() {
   return with_options("attention_documents", 0.25, [](const Arrays& v) {
     AttentionOptions o;
     o.query_segments = documents(v[0].shape(0), v[0].shape(1));
@@ -104,7 +102,7 @@ OpCase attention_documents_case() {
 }
 
 // Sizes are as the others', with as many queries as keys.
-OpCase attention_qkv_case() {
+OpCase qkv_case() {
   OpCase c = base("attention_qkv");
   set_work(c, 0.5);
   c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
@@ -124,6 +122,14 @@ OpCase attention_qkv_case() {
   };
   c.differentiable = {0};
   return c;
+}
+
+}  // namespace
+
+std::vector<OpCase> attention_cases() {
+  return {
+      causal_case(), documents_case(), full_case(), qkv_case(), window_case()
+  };
 }
 
 }  // namespace hearth::ops

@@ -6,28 +6,24 @@
 namespace hearth::ops {
 
 // One function a case file offers. Keep both lists sorted.
-OpCase add_layer_norm_case();
-OpCase add_rms_norm_case();
-OpCase attention_case();
-OpCase attention_documents_case();
-OpCase attention_full_case();
-OpCase attention_qkv_case();
-OpCase attention_window_case();
-OpCase layer_norm_case();
-OpCase rms_norm_case();
+std::vector<OpCase> activation_cases();
+std::vector<OpCase> attention_cases();
+std::vector<OpCase> gate_cases();
+std::vector<OpCase> norm_cases();
 
 std::span<const OpCase> op_cases() {
-  static const std::vector<OpCase> all = {
-      add_layer_norm_case(),
-      add_rms_norm_case(),
-      attention_case(),
-      attention_documents_case(),
-      attention_full_case(),
-      attention_qkv_case(),
-      attention_window_case(),
-      layer_norm_case(),
-      rms_norm_case(),
-  };
+  static const std::vector<OpCase> all = [] {
+    std::vector<OpCase> joined;
+    for (auto* cases : {
+             activation_cases,
+             attention_cases,
+             gate_cases,
+             norm_cases,
+         }) {
+      for (auto& c : cases()) joined.push_back(std::move(c));
+    }
+    return joined;
+  }();
   return all;
 }
 
