@@ -25,6 +25,7 @@
 namespace hearth::kernels::HEARTH_ISA {
 extern const ArithmeticKernels arithmetic;
 extern const EmbeddingKernels embedding;
+extern const AttentionKernels attention;
 extern const GateKernels gate;
 extern const MathKernels math;
 extern const GemmKernels gemm;

@@ -10,6 +10,7 @@
 
 #include "hearth/kernels/arithmetic.h"
 #include "hearth/kernels/embedding.h"
+#include "hearth/kernels/attention.h"
 #include "hearth/kernels/gate.h"
 #include "hearth/kernels/gemm.h"
 #include "hearth/kernels/head_loss.h"
@@ -30,6 +31,7 @@ struct Table {
   const GemmKernels* gemm;
   const HeadLossKernels* head_loss;
   const MathKernels* math;
+  const AttentionKernels* attention;
   const NormKernels* norm;
   const GateKernels* gate;
   const RopeKernels* rope;

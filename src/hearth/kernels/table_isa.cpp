@@ -24,6 +24,7 @@ const Table table{
     .gemm = &gemm,
     .head_loss = &head_loss,
     .math = &math,
+    .attention = &attention,
     .norm = &norm,
     .gate = &gate,
     .rope = &rope,

@@ -9,6 +9,7 @@ namespace hearth::ops {
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> arithmetic_cases();
 std::vector<OpCase> embedding_cases();
+std::vector<OpCase> attention_cases();
 std::vector<OpCase> gate_cases();
 std::vector<OpCase> head_loss_cases();
 std::vector<OpCase> linear_cases();
@@ -23,6 +24,7 @@ std::span<const OpCase> op_cases() {
              activation_cases,
              arithmetic_cases,
              embedding_cases,
+             attention_cases,
              gate_cases,
              head_loss_cases,
              linear_cases,

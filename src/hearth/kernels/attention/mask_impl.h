@@ -1,0 +1,98 @@
+#pragma once
+// Who sees whom: which stretch of keys a run of queries can see, and the
+// reverse; whether all of it is seen; and the marking of what is not. Knows
+// nothing of the scores.
+#include "hearth/kernels/attention/pack_impl.h"
+
+namespace hearth::kernels::HEARTH_ISA {
+namespace {
+
+// [lo, hi)
+struct Stretch {
+  long lo, hi;
+  bool empty() const { return lo >= hi; }
+  bool holds(Stretch o) const { return lo <= o.lo && o.hi <= hi; }
+};
+
+inline Stretch common(Stretch a, Stretch b) {
+  return {most(a.lo, b.lo), least(a.hi, b.hi)};
+}
+inline Stretch widened(Stretch a, long grain) {
+  return {a.lo / grain * grain, round_up(a.hi, grain)};
+}
+
+constexpr long kUnbounded = 1L << 60;
+
+// Keys that some position of [first, last] sees, segments aside. With the
+// ends exchanged: keys that every one of them sees.
+inline Stretch keys_seen(const AttentionArgs& a, long first, long last) {
+  const Stretch s{
+      a.window > 0 ? first - a.window + 1 : 0, a.causal       ? last + 1
+                                               : a.window > 0 ? last + a.window
+                                                              : kUnbounded
+  };
+  return common(s, {0, a.keys});
+}
+
+// Queries that see some key of [first, last], or with the ends exchanged
+// every one.
+inline Stretch queries_seeing(const AttentionArgs& a, long first, long last) {
+  const Stretch s{
+      a.causal       ? first
+      : a.window > 0 ? first - a.window + 1
+                     : -kUnbounded,
+      a.window > 0 ? last + a.window : kUnbounded
+  };
+  return common({s.lo - a.query_offset, s.hi - a.query_offset}, {0, a.queries});
+}
+
+// The least and the greatest segment id of a run of tokens.
+struct Ids {
+  std::int32_t lo, hi;
+  bool meets(Ids o) const { return lo <= o.hi && o.lo <= hi; }
+};
+
+inline Ids ids_of(const std::int32_t* ids, long n) {
+  Ids r{ids[0], ids[0]};
+  for (long i = 1; i < n; ++i) {
+    r.lo = ids[i] < r.lo ? ids[i] : r.lo;
+    r.hi = ids[i] > r.hi ? ids[i] : r.hi;
+  }
+  return r;
+}
+
+// Drops runs of `grain` tokens at either end of s that cannot meet `with`.
+// ids is where token 0 of s's count has its id; n tokens have one.
+inline Stretch
+trimmed(Stretch s, long grain, const std::int32_t* ids, long n, Ids with) {
+  const auto meets = [&](long at) {
+    return ids_of(ids + at, least(grain, n - at)).meets(with);
+  };
+  while (!s.empty() && !meets(s.lo)) s.lo += grain;
+  while (!s.empty() && !meets(s.hi - grain)) s.hi -= grain;
+  return s;
+}
+
+// Scores of what is not seen become -inf, in columns `at` of one row whose
+// column 0 is token `origin`: tokens outside `seen`, and, where ids are given
+// (by token), those with another id.
+inline void mask_row(
+    float* row,
+    Stretch at,
+    long origin,
+    Stretch seen,
+    const std::int32_t* ids,
+    std::int32_t id
+) {
+  const float never = -__builtin_inff();
+  const long lo = most(at.lo, least(at.hi, seen.lo - origin));
+  const long hi = most(lo, least(at.hi, seen.hi - origin));
+  for (long j = at.lo; j < lo; ++j) row[j] = never;
+  for (long j = hi; j < at.hi; ++j) row[j] = never;
+  if (ids == nullptr) return;
+  const std::int32_t* own = ids + origin;
+  for (long j = lo; j < hi; ++j) row[j] = own[j] == id ? row[j] : never;
+}
+
+}  // namespace
+}  // namespace hearth::kernels::HEARTH_ISA

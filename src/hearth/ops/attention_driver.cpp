@@ -1,0 +1,186 @@
+#include "hearth/ops/attention_driver.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+
+namespace hearth::ops {
+namespace {
+
+using kernels::AttentionArgs;
+using kernels::AttentionGradArgs;
+using kernels::AttentionType;
+using Index = std::ptrdiff_t;
+
+constexpr std::size_t kLine = 64;
+
+// A thread's share of the scratch, so that no two share a cache line.
+std::size_t share(std::size_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+// Calls body(worker, unit) for each unit, threads taking the next as they come.
+template <class Body>
+void each_unit(ThreadPool& pool, Index units, Body body) {
+  std::atomic<Index> next{0};
+  pool.run([&](int worker) {
+    for (Index i = next++; i < units; i = next++) body(worker, i);
+  });
+}
+
+void require(const char* where, bool holds, const char* what, auto got) {
+  if (!holds)
+    throw UsageError(fmt::format("[{}] {}, got {}", where, what, got));
+}
+
+// Few enough rows that the keys, not they, should be cut.
+bool is_decode(const AttentionArgs& a) {
+  return a.heads / a.kv_heads * a.queries <= 32;
+}
+
+}  // namespace
+
+void check_attention(const char* where, const AttentionArgs& a) {
+  require(where, a.batch >= 0, "batch must not be negative", a.batch);
+  require(where, a.kv_heads > 0, "kv heads must be at least 1", a.kv_heads);
+  require(
+      where, a.heads > 0 && a.heads % a.kv_heads == 0,
+      "heads must be a multiple of kv heads", a.heads
+  );
+  require(where, a.queries >= 0, "queries must not be negative", a.queries);
+  require(where, a.keys >= 0, "keys must not be negative", a.keys);
+  require(
+      where, a.dim >= 1 && a.dim <= kernels::kAttentionMaxDim,
+      "the head size must be 1 to 256", a.dim
+  );
+  require(
+      where, std::isfinite(a.scale) && a.scale > 0,
+      "scale must be positive and finite", a.scale
+  );
+  require(
+      where, std::isfinite(a.softcap) && a.softcap >= 0,
+      "softcap must not be negative", a.softcap
+  );
+  require(where, a.window >= 0, "window must not be negative", a.window);
+  require(
+      where, a.query_type != AttentionType::kInt8,
+      "queries must be float32 or bfloat16", "int8"
+  );
+  const bool scales = a.k_scale.data != nullptr && a.v_scale.data != nullptr;
+  require(
+      where, scales || a.kv_type != AttentionType::kInt8,
+      "an int8 cache must come with its scales", "none"
+  );
+  require(
+      where,
+      (a.query_segments.data == nullptr) == (a.key_segments.data == nullptr),
+      "segments must be given for queries and keys alike", "one of them"
+  );
+}
+
+std::size_t attention_scratch(const AttentionArgs& args, const Execution& run) {
+  return share(run.kernels.attention->forward_scratch(args)) *
+         static_cast<std::size_t>(run.pool.size());
+}
+
+std::size_t
+attention_scratch(const AttentionGradArgs& args, const Execution& run) {
+  return share(run.kernels.attention->backward_scratch(args)) *
+         static_cast<std::size_t>(run.pool.size());
+}
+
+void attention_forward(
+    const AttentionArgs& args,
+    const Execution& run,
+    std::byte* scratch
+) noexcept {
+  const auto& kernels = *run.kernels.attention;
+  const std::size_t part = share(kernels.forward_scratch(args));
+  each_unit(
+      run.pool, attention_forward_units(args), [&](int worker, Index unit) {
+        kernels.forward(
+            args, unit, unit + 1,
+            scratch + static_cast<std::size_t>(worker) * part
+        );
+      }
+  );
+}
+
+void attention_backward(
+    const AttentionGradArgs& args,
+    const Execution& run,
+    std::byte* scratch
+) noexcept {
+  const auto& kernels = *run.kernels.attention;
+  const std::size_t part = share(kernels.backward_scratch(args));
+  each_unit(
+      run.pool, attention_backward_units(args.forward),
+      [&](int worker, Index unit) {
+        kernels.backward(
+            args, unit, unit + 1,
+            scratch + static_cast<std::size_t>(worker) * part
+        );
+      }
+  );
+}
+
+void CachedAttention::operator()(
+    std::span<const AttentionArgs> sequences,
+    const Execution& run
+) {
+  // A piece of work: a unit's number within its sequence.
+  struct Piece {
+    const AttentionArgs* args;
+    Index unit;
+    float* partials;  // null for a forward unit
+  };
+  const auto& kernels = *run.kernels.attention;
+  std::size_t part = 0;
+  Index floats = 0;
+  for (const AttentionArgs& a : sequences) {
+    check_attention("ops.CachedAttention", a);
+    part = std::max(part, share(kernels.forward_scratch(a)));
+    if (is_decode(a)) floats += attention_decode_partial_floats(a);
+  }
+  const auto grow = [&](AlignedBuffer& buffer, std::size_t bytes) {
+    if (buffer.size() < bytes) buffer = AlignedBuffer(zone_, bytes);
+  };
+  grow(scratch_, part * static_cast<std::size_t>(run.pool.size()));
+  grow(partials_, static_cast<std::size_t>(floats) * sizeof(float));
+
+  std::vector<Piece> pieces, rows;
+  float* next = partials_.as<float>().data();
+  for (const AttentionArgs& a : sequences) {
+    const bool decode = is_decode(a);
+    const Index units =
+        decode ? attention_decode_units(a) : attention_forward_units(a);
+    for (Index i = 0; i < units; ++i) {
+      pieces.push_back({&a, i, decode ? next : nullptr});
+    }
+    for (Index i = 0; decode && i < a.batch * a.heads; ++i) {
+      rows.push_back({&a, i, next});
+    }
+    if (decode) next += attention_decode_partial_floats(a);
+  }
+  each_unit(
+      run.pool, static_cast<Index>(pieces.size()), [&](int worker, Index i) {
+        const Piece& p = pieces[static_cast<std::size_t>(i)];
+        void* own = scratch_.data() + static_cast<std::size_t>(worker) * part;
+        if (p.partials == nullptr) {
+          kernels.forward(*p.args, p.unit, p.unit + 1, own);
+        } else {
+          kernels.decode(*p.args, p.unit, p.unit + 1, p.partials, own);
+        }
+      }
+  );
+  for (const Piece& p : rows) {
+    kernels.decode_combine(*p.args, p.unit, p.unit + 1, p.partials);
+  }
+}
+
+}  // namespace hearth::ops
