@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hearth/kernels/peak.h"
+#include "hearth/kernels/quant/rows.h"
 
 namespace hearth::kernels {
 
@@ -18,6 +19,7 @@ struct Table {
   // (AMX: by doing it).
   bool (*supported)() noexcept;
   const PeakKernels* peak;
+  const QuantRowKernels* quant_rows;
 };
 
 // Every table built in, plainest first.

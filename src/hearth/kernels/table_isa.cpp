@@ -21,6 +21,7 @@ const Table table{
     .isa = HEARTH_STRINGIFY(HEARTH_ISA),
     .supported = supported,
     .peak = &peak,
+    .quant_rows = &quant_rows,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA
