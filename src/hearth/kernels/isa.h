@@ -16,5 +16,6 @@
 namespace hearth::kernels::HEARTH_ISA {
 extern const PeakKernels peak;
 extern const QuantRowKernels quant_rows;
+extern const QuantMatmulKernels quant_matmul;
 extern const Table table;
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hearth/kernels/peak.h"
+#include "hearth/kernels/quant/matmul.h"
 #include "hearth/kernels/quant/rows.h"
 
 namespace hearth::kernels {
@@ -20,6 +21,7 @@ struct Table {
   bool (*supported)() noexcept;
   const PeakKernels* peak;
   const QuantRowKernels* quant_rows;
+  const QuantMatmulKernels* quant_matmul;
 };
 
 // Every table built in, plainest first.

@@ -22,6 +22,7 @@ const Table table{
     .supported = supported,
     .peak = &peak,
     .quant_rows = &quant_rows,
+    .quant_matmul = &quant_matmul,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

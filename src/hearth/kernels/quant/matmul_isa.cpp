@@ -1,0 +1,17 @@
+#include "hearth/kernels/isa.h"
+#include "hearth/kernels/quant/exact_impl.h"
+#include "hearth/kernels/quant/half_impl.h"
+#include "hearth/kernels/quant/matmul.h"
+#include "hearth/kernels/quant/matmul_impl.h"
+#include "hearth/kernels/quant/panel_impl.h"
+
+namespace hearth::kernels::HEARTH_ISA {
+
+const QuantMatmulKernels quant_matmul{
+    .round_activations = round_activations,
+    .int8 = int8_product,
+    .exact = exact_product,
+    .input_gradient = exact_gradient,
+};
+
+}  // namespace hearth::kernels::HEARTH_ISA
