@@ -17,7 +17,7 @@ Constraint at_least(double low) {
       .number = [low](double x) { return x >= low; },
       .word = nullptr,
       .must_be = fmt::format("at least {}", low),
-      .choices = {}
+      .choices = {},
   };
 }
 
@@ -26,7 +26,7 @@ Constraint between(double low, double high) {
       .number = [low, high](double x) { return x >= low && x <= high; },
       .word = nullptr,
       .must_be = fmt::format("from {} to {}", low, high),
-      .choices = {}
+      .choices = {},
   };
 }
 
@@ -35,7 +35,7 @@ Constraint positive() {
       .number = [](double x) { return x > 0; },
       .word = nullptr,
       .must_be = "positive",
-      .choices = {}
+      .choices = {},
   };
 }
 
@@ -47,6 +47,11 @@ Constraint one_of(std::vector<std::string> choices) {
   };
   c.choices = std::move(choices);
   return c;
+}
+
+Constraint required(Constraint also) {
+  also.required = true;
+  return also;
 }
 
 namespace detail {

@@ -41,11 +41,14 @@ struct Constraint {
   std::function<bool(std::string_view)> word;
   std::string must_be;
   std::vector<std::string> choices;
+  bool required = false;
 };
 Constraint at_least(double low);
 Constraint between(double low, double high);
 Constraint positive();
 Constraint one_of(std::vector<std::string> choices);
+// The recipe must give it (require_all() checks); any constraint beside it.
+Constraint required(Constraint also = {});
 
 // One leaf of a config, typed away.
 struct Field {
@@ -265,6 +268,9 @@ class ConfigReader {
       std::string_view path, std::string_view value, std::string_view origin
   );
   static bool is_override(std::string_view word);
+  // Throws for the first required field that nothing has set; `at` is where
+  // the config stands.
+  void require_all(const YamlNode& at) const;
 
   // "path = value   # origin" for each leaf of each present section.
   std::string dump() const;

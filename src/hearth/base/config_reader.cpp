@@ -144,6 +144,16 @@ void ConfigReader::apply_value(
   apply_at(std::string(path), node);
 }
 
+void ConfigReader::require_all(const YamlNode& at) const {
+  for (const auto& f : fields_->fields()) {
+    const bool missing = f->constraint.required && f->origin == "default";
+    if (!missing || !present(f->path)) continue;
+    throw FormatError(
+        fmt::format("{}: key '{}' must be given", at.where(), f->path)
+    );
+  }
+}
+
 std::string ConfigReader::dump() const {
   std::string text;
   for (const auto& f : fields_->fields()) {
