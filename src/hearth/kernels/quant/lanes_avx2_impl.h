@@ -64,6 +64,9 @@ inline Ints dot(Ints sum, Bytes u, const std::int8_t* x) {
        dot_half<kFull>(sum.v[1], u.v[1], xs)}
   };
 }
+inline Ints add_int(Ints a, Ints b) {
+  return {{_mm256_add_epi32(a.v[0], b.v[0]), _mm256_add_epi32(a.v[1], b.v[1])}};
+}
 inline Ints byte_of(Bytes a, int i) {
   const __m256i m = _mm256_set1_epi32(255);
   return {
@@ -87,6 +90,9 @@ inline void store_floats(float* p, Floats a) {
 }
 inline Floats mul(Floats a, Floats b) {
   return {{_mm256_mul_ps(a.v[0], b.v[0]), _mm256_mul_ps(a.v[1], b.v[1])}};
+}
+inline Floats add(Floats a, Floats b) {
+  return {{_mm256_add_ps(a.v[0], b.v[0]), _mm256_add_ps(a.v[1], b.v[1])}};
 }
 inline Floats sub(Floats a, Floats b) {
   return {{_mm256_sub_ps(a.v[0], b.v[0]), _mm256_sub_ps(a.v[1], b.v[1])}};

@@ -42,6 +42,9 @@ inline Ints dot(Ints sum, Bytes u, const std::int8_t* x) {
   std::memcpy(&four, x, 4);
   return _mm512_dpbusd_epi32(sum, u, _mm512_set1_epi32(four));
 }
+inline Ints add_int(Ints a, Ints b) {
+  return _mm512_add_epi32(a, b);
+}
 // Byte i of each lane.
 inline Ints byte_of(Bytes v, int i) {
   return _mm512_and_si512(
@@ -63,6 +66,9 @@ inline void store_floats(float* p, Floats v) {
 }
 inline Floats mul(Floats a, Floats b) {
   return _mm512_mul_ps(a, b);
+}
+inline Floats add(Floats a, Floats b) {
+  return _mm512_add_ps(a, b);
 }
 inline Floats sub(Floats a, Floats b) {
   return _mm512_sub_ps(a, b);

@@ -55,6 +55,10 @@ inline Ints dot(Ints sum, Bytes u, const std::int8_t* x) {
   }
   return sum;
 }
+inline Ints add_int(Ints a, Ints b) {
+  for (int l = 0; l < 16; ++l) a.v[l] += b.v[l];
+  return a;
+}
 inline Ints byte_of(Bytes a, int i) {
   Ints b;
   for (int l = 0; l < 16; ++l) b.v[l] = a.v[4 * l + i];
@@ -81,6 +85,10 @@ inline void store_floats(float* p, Floats a) {
 }
 inline Floats mul(Floats a, Floats b) {
   for (int l = 0; l < 16; ++l) a.v[l] *= b.v[l];
+  return a;
+}
+inline Floats add(Floats a, Floats b) {
+  for (int l = 0; l < 16; ++l) a.v[l] += b.v[l];
   return a;
 }
 inline Floats sub(Floats a, Floats b) {

@@ -71,6 +71,10 @@ inline Ints dot(Ints sum, Bytes u, const std::int8_t* x) {
   }
   return sum;
 }
+inline Ints add_int(Ints a, Ints b) {
+  for (int i = 0; i < 4; ++i) a.v[i] = vaddq_s32(a.v[i], b.v[i]);
+  return a;
+}
 inline Ints byte_of(Bytes a, int i) {
   Ints b;
   for (int r = 0; r < 4; ++r) {
@@ -100,6 +104,10 @@ inline void store_floats(float* p, Floats a) {
 }
 inline Floats mul(Floats a, Floats b) {
   for (int i = 0; i < 4; ++i) a.v[i] = vmulq_f32(a.v[i], b.v[i]);
+  return a;
+}
+inline Floats add(Floats a, Floats b) {
+  for (int i = 0; i < 4; ++i) a.v[i] = vaddq_f32(a.v[i], b.v[i]);
   return a;
 }
 inline Floats sub(Floats a, Floats b) {

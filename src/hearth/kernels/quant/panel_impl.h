@@ -1,7 +1,9 @@
 #pragma once
-// Reading a panel: its scales as floats, its codes as bytes or as weights.
+// Reading a panel: its scales as floats, its codes as bytes or as weights; and
+// writing sixteen results.
+#include "hearth/kernels/quant/half_impl.h"
 #include "hearth/kernels/quant/lanes_impl.h"
-#include "hearth/kernels/quant/packed.h"
+#include "hearth/kernels/quant/matmul.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
@@ -71,6 +73,25 @@ inline void read_scales(
     const GroupScale s = group_scale(l, panel, g);
     store_floats(scale + g * kRows, s.scale);
     if (l.has_min) store_floats(min + g * kRows, s.min);
+  }
+}
+
+// Sixteen lanes of row `row` from column `column` on, as many as there are.
+inline void
+store_row(const QuantMatrix& m, long row, long column, long count, Floats f) {
+  float lanes[16];
+  if (!m.bf16 && count >= 16) {
+    store_floats(static_cast<float*>(m.data) + row * m.ld + column, f);
+    return;
+  }
+  store_floats(lanes, f);
+  for (long l = 0; l < (count < 16 ? count : 16); ++l) {
+    const long at = row * m.ld + column + l;
+    if (m.bf16) {
+      static_cast<std::uint16_t*>(m.data)[at] = float_to_bf16(lanes[l]);
+    } else {
+      static_cast<float*>(m.data)[at] = lanes[l];
+    }
   }
 }
 
