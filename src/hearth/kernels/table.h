@@ -8,6 +8,9 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/gate.h"
+#include "hearth/kernels/math.h"
+#include "hearth/kernels/norm.h"
 #include "hearth/kernels/peak.h"
 #include "hearth/kernels/quant/matmul.h"
 #include "hearth/kernels/quant/rows.h"
@@ -20,6 +23,9 @@ struct Table {
   // (AMX: by doing it).
   bool (*supported)() noexcept;
   const PeakKernels* peak;
+  const MathKernels* math;
+  const NormKernels* norm;
+  const GateKernels* gate;
   const QuantRowKernels* quant_rows;
   const QuantMatmulKernels* quant_matmul;
 };
