@@ -9,6 +9,7 @@ namespace hearth::ops {
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> gate_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> quant_cases();
 
 std::span<const OpCase> op_cases() {
   static const std::vector<OpCase> all = [] {
@@ -17,6 +18,7 @@ std::span<const OpCase> op_cases() {
              activation_cases,
              gate_cases,
              norm_cases,
+             quant_cases,
          }) {
       for (auto& c : cases()) joined.push_back(std::move(c));
     }
