@@ -50,8 +50,12 @@ inline void read_bits(const std::uint8_t* p, int bits, int n, std::uint8_t* u) {
   }
 }
 
-inline void
-write_bits(const std::uint8_t* u, int bits, int n, std::uint8_t* p) {
+inline void write_bits(
+    const std::uint8_t* u,
+    int bits,
+    int n,
+    std::uint8_t* p
+) {
   if (bits == 8) {
     std::memcpy(p, u, static_cast<std::size_t>(n));
   } else if (bits == 4) {
@@ -159,8 +163,11 @@ inline void write_q6_k(const std::uint8_t* u, std::uint8_t* block) {
 }
 
 // The inverse of read_block; the block's scales are left alone.
-inline void
-write_block(QuantKind kind, const std::uint8_t* u, std::uint8_t* b) {
+inline void write_block(
+    QuantKind kind,
+    const std::uint8_t* u,
+    std::uint8_t* b
+) {
   switch (kind) {
     case QuantKind::kQ8_0:
       std::memcpy(b + 2, u, 32);
@@ -189,8 +196,11 @@ write_block(QuantKind kind, const std::uint8_t* u, std::uint8_t* b) {
 }
 
 // The eight 6-bit scales and minima of a Q4_K or Q5_K block, and back.
-inline void
-read_k_scales(const std::uint8_t* p, std::uint8_t* scale, std::uint8_t* min) {
+inline void read_k_scales(
+    const std::uint8_t* p,
+    std::uint8_t* scale,
+    std::uint8_t* min
+) {
   for (int j = 0; j < 4; ++j) {
     scale[j] = p[j] & 63;
     min[j] = p[j + 4] & 63;

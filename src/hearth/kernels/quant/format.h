@@ -43,8 +43,11 @@ struct QuantFormat {
   // bits 2, 3, 4, 5, 6 or 8; group 32, 64 or 128.
   static QuantFormat affine(int bits, int group, ScaleType scale);
   // bits 4 or 8; group a multiple of 32, or 0 for per channel.
-  static QuantFormat
-  symmetric(int bits, int group, ScaleType scale = ScaleType::kF32);
+  static QuantFormat symmetric(
+      int bits,
+      int group,
+      ScaleType scale = ScaleType::kF32
+  );
   static QuantFormat gguf(QuantKind kind);
   // The inverse of name(); throws UsageError that says what is known.
   static QuantFormat parse(std::string_view name);

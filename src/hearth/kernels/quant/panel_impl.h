@@ -24,8 +24,11 @@ inline Floats load_lanes(const std::uint8_t* p, ScaleType type) {
 }
 
 // K-quants: a byte per group times an fp16 per 256 columns, exact in fp32.
-inline GroupScale
-k_scale(const PackedLayout& l, const std::uint8_t* scales, long g) {
+inline GroupScale k_scale(
+    const PackedLayout& l,
+    const std::uint8_t* scales,
+    long g
+) {
   const long supers = l.columns / 256, s = g * l.group / 256;
   GroupScale out;
   if (l.format.kind == QuantKind::kQ6_K) {
@@ -45,8 +48,11 @@ k_scale(const PackedLayout& l, const std::uint8_t* scales, long g) {
 }
 
 // Sixteen rows' scale and minimum of group g.
-inline GroupScale
-group_scale(const PackedLayout& l, const std::uint8_t* panel, long g) {
+inline GroupScale group_scale(
+    const PackedLayout& l,
+    const std::uint8_t* panel,
+    long g
+) {
   const std::uint8_t* scales = panel + l.code_bytes;
   const QuantKind kind = l.format.kind;
   if (kind == QuantKind::kQ4_K || kind == QuantKind::kQ5_K ||
@@ -77,8 +83,13 @@ inline void read_scales(
 }
 
 // Sixteen lanes of row `row` from column `column` on, as many as there are.
-inline void
-store_row(const QuantMatrix& m, long row, long column, long count, Floats f) {
+inline void store_row(
+    const QuantMatrix& m,
+    long row,
+    long column,
+    long count,
+    Floats f
+) {
   float lanes[16];
   if (!m.bf16 && count >= 16) {
     store_floats(static_cast<float*>(m.data) + row * m.ld + column, f);
@@ -122,8 +133,11 @@ inline void for_bits(int bits, const Body& body) {
 
 // A panel's codes, a byte each, as 8-bit formats have them.
 template <int kBits>
-inline void
-widen_codes(const std::uint8_t* codes, long chunks, std::uint8_t* out) {
+inline void widen_codes(
+    const std::uint8_t* codes,
+    long chunks,
+    std::uint8_t* out
+) {
   for (long c = 0; c < chunks; ++c, codes += 64 * kBits, out += 512) {
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j)

@@ -232,8 +232,11 @@ std::size_t quant_product_scratch(
   return own + bytes(rows) * bytes(layout.cols) * sizeof(float);
 }
 
-std::size_t
-quant_gradient_scratch(const PackedLayout& layout, long rows, int threads) {
+std::size_t quant_gradient_scratch(
+    const PackedLayout& layout,
+    long rows,
+    int threads
+) {
   const std::size_t own =
       padded(bytes(layout.panels * kRows * kChunk) * sizeof(float));
   return own * static_cast<unsigned>(threads) +

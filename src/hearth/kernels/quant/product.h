@@ -58,8 +58,11 @@ std::size_t quant_product_scratch(
     QuantCompute compute,
     int threads
 );
-std::size_t
-quant_gradient_scratch(const PackedLayout& layout, long rows, int threads);
+std::size_t quant_gradient_scratch(
+    const PackedLayout& layout,
+    long rows,
+    int threads
+);
 
 // y[rows x layout.rows] = x[rows x layout.cols] * W^T. scratch is 64-byte
 // aligned and of the size above. noexcept: it runs on a stream's thread.

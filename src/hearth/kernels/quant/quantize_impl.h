@@ -92,8 +92,13 @@ inline void affine_group(
 }
 
 // Signed codes plus their offset, for the scale as it was stored.
-inline void
-symmetric_codes(const float* w, int n, int bits, float scale, std::uint8_t* u) {
+inline void symmetric_codes(
+    const float* w,
+    int n,
+    int bits,
+    float scale,
+    std::uint8_t* u
+) {
   const int offset = 1 << (bits - 1);
   const float limit = static_cast<float>(offset - 1);
   // Zero and NaN scales: every code is zero.

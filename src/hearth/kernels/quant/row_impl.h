@@ -9,8 +9,11 @@ namespace {
 // Operands [kFrom, kTo) of a chunk times one row of activations, in two sums
 // so that neither waits for the other.
 template <int kBits, int kFrom, int kTo>
-inline void
-chunk_dot(Ints (&sum)[2], const std::uint8_t* chunk, const std::int8_t* x) {
+inline void chunk_dot(
+    Ints (&sum)[2],
+    const std::uint8_t* chunk,
+    const std::int8_t* x
+) {
 #pragma GCC unroll 8
   for (int j = kFrom; j < kTo; ++j) {
     sum[j % 2] =

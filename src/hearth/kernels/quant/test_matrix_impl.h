@@ -80,8 +80,10 @@ inline std::vector<float> dequantized(const Table& table, const Quantized& q) {
   return w;
 }
 
-inline bool
-same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+inline bool same_bits(
+    const std::vector<float>& a,
+    const std::vector<float>& b
+) {
   return a.size() == b.size() &&
          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
