@@ -147,8 +147,13 @@ void check(const char* where, const mx::array& a, const mx::array& b) {
   }
 }
 
-mx::array
-build(const char* where, Config c, Arrays in, mx::Shape shape, mx::Stream s) {
+mx::array build(
+    const char* where,
+    Config c,
+    Arrays in,
+    mx::Shape shape,
+    mx::Stream s
+) {
   with_dtype(where, in[0].dtype(), [](auto*) {});
   for (auto& a : in) a = dense(a, s);
   return mx::array(

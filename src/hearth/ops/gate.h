@@ -16,8 +16,11 @@ Activation activation_named(std::string_view name);
 std::string_view name_of(Activation a);
 
 // act(x).
-mx::array
-activate(const mx::array& x, Activation act, mx::StreamOrDevice s = {});
+mx::array activate(
+    const mx::array& x,
+    Activation act,
+    mx::StreamOrDevice s = {}
+);
 
 // act(gate) * up, of equal shapes.
 mx::array gated_mlp_activation(

@@ -39,8 +39,12 @@ mx::array gelu_tanh(const Calculator& c, const mx::array& x) {
   return c.times(c.times(0.5, x), c.plus(1, t));
 }
 
-mx::array
-act(const mx::array& x, Activation a, float beta, mx::StreamOrDevice s) {
+mx::array act(
+    const mx::array& x,
+    Activation a,
+    float beta,
+    mx::StreamOrDevice s
+) {
   const Calculator c{x.dtype(), s};
   switch (a) {
     case Activation::silu:
