@@ -1,6 +1,7 @@
 // Quantised products: one row of activations, where memory is the limit (so
 // the weights rotate through many times the last cache), and 512 rows, where
 // arithmetic is. Bytes are those of the format, scales included.
+#include <algorithm>
 #include <memory>
 
 #include "hearth/base/aligned_buffer.h"
@@ -16,7 +17,7 @@ using kernels::QuantCompute;
 using kernels::QuantFormat;
 
 constexpr long kSide = 4096;
-// Four times a last cache of 32 MiB, and more.
+// Weights to rotate through where the cache's size is not known.
 constexpr std::size_t kRotated = std::size_t{192} << 20;
 
 // One random matrix, copied until it fills `bytes`, and room for a product.
@@ -97,8 +98,9 @@ BenchCase gemv(const CaseContext& context, const char* format) {
   c.work = static_cast<double>(kSide) * static_cast<double>(f.row_bytes(kSide));
   c.peak = context.read_gb_s();
   c.isa = kernels::best().isa;
-  c.prepare = [f] {
-    auto p = std::make_shared<Product>(f, 1, QuantCompute::kInt8, kRotated);
+  const std::size_t bytes = std::max(kRotated, 4 * context.last_cache_bytes);
+  c.prepare = [f, bytes] {
+    auto p = std::make_shared<Product>(f, 1, QuantCompute::kInt8, bytes);
     return [p] { p->forward(); };
   };
   return c;
