@@ -31,5 +31,7 @@ std::vector<CaseGroup> case_groups();
 std::vector<BenchCase> base_cases(const CaseContext& context);
 // The ops, from the same table of cases that tests them.
 std::vector<BenchCase> ops_cases(const CaseContext& context);
+// Quantised products, kernels alone, weights rotated past the last cache.
+std::vector<BenchCase> quant_cases(const CaseContext& context);
 
 }  // namespace hearth::bench

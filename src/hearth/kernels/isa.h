@@ -34,5 +34,7 @@ extern const NormKernels norm;
 extern const OptimKernels optim;
 extern const PeakKernels peak;
 extern const RopeKernels rope;
+extern const QuantRowKernels quant_rows;
+extern const QuantMatmulKernels quant_matmul;
 extern const Table table;
 }  // namespace hearth::kernels::HEARTH_ISA

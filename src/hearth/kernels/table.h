@@ -19,6 +19,8 @@
 #include "hearth/kernels/optim.h"
 #include "hearth/kernels/peak.h"
 #include "hearth/kernels/rope.h"
+#include "hearth/kernels/quant/matmul.h"
+#include "hearth/kernels/quant/rows.h"
 
 namespace hearth::kernels {
 
@@ -38,6 +40,8 @@ struct Table {
   const EmbeddingKernels* embedding;
   const ArithmeticKernels* arithmetic;
   const OptimKernels* optim;
+  const QuantRowKernels* quant_rows;
+  const QuantMatmulKernels* quant_matmul;
 };
 
 // Every table built in, plainest first.

@@ -31,6 +31,8 @@ const Table table{
     .embedding = &embedding,
     .arithmetic = &arithmetic,
     .optim = &optim,
+    .quant_rows = &quant_rows,
+    .quant_matmul = &quant_matmul,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

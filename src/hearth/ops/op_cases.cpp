@@ -16,6 +16,7 @@ std::vector<OpCase> linear_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> optimizer_cases();
 std::vector<OpCase> rope_cases();
+std::vector<OpCase> quant_cases();
 
 std::span<const OpCase> op_cases() {
   static const std::vector<OpCase> all = [] {
@@ -31,6 +32,7 @@ std::span<const OpCase> op_cases() {
              norm_cases,
              optimizer_cases,
              rope_cases,
+             quant_cases,
          }) {
       for (auto& c : cases()) joined.push_back(std::move(c));
     }

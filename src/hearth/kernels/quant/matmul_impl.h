@@ -1,0 +1,200 @@
+#pragma once
+// The int8 products of several rows of activations, against bytes.
+#include "hearth/kernels/quant/row_impl.h"
+
+namespace hearth::kernels::HEARTH_ISA {
+namespace {
+
+// What a tile needs of one panel: bytes or planes of codes, fp32 scales.
+struct PanelView {
+  const std::uint8_t* codes;
+  const float *scale, *min;
+};
+
+// kR rows of activations by kP panels over all columns, from bytes. Sums stay
+// in registers: int32 within a unit, fp32 across.
+template <int kR, int kP, bool kFull>
+inline void tile(
+    const PackedLayout& l,
+    const PanelView* w,
+    const QuantActivations& x,
+    long row,
+    Floats (&f)[kR][kP]
+) {
+  const long units = l.columns / l.unit, per_group = l.group / l.unit;
+  const std::int8_t* codes = x.codes + row * l.columns;
+  const float* scales = x.scales + row * units;
+  const std::int32_t* starts = x.starts + row * units;
+  const std::uint8_t* panel[kP];
+  for (int p = 0; p < kP; ++p) panel[p] = w[p].codes;
+  for (long u = 0, g = 0, left = per_group; u < units; ++u) {
+    Ints sum[kR][kP];
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+      for (int p = 0; p < kP; ++p) sum[r][p] = splat_int(starts[r * units + u]);
+    }
+    for (int j = 0; j < l.unit / 4; j += 4) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        Bytes v[kP];
+        for (int p = 0; p < kP; ++p) v[p] = load_bytes(panel[p] + 64 * i);
+#pragma GCC unroll 16
+        for (int r = 0; r < kR; ++r) {
+          for (int p = 0; p < kP; ++p) {
+            sum[r][p] =
+                dot<kFull>(sum[r][p], v[p], codes + r * l.columns + 4 * i);
+          }
+        }
+      }
+      for (int p = 0; p < kP; ++p) panel[p] += 256;
+      codes += 16;
+    }
+    for (int p = 0; p < kP; ++p) {
+      const Floats scale = load_floats(w[p].scale + g * kRows);
+#pragma GCC unroll 16
+      for (int r = 0; r < kR; ++r) {
+        const Floats both = mul(scale, splat(scales[r * units + u]));
+        f[r][p] = fma(to_float(sum[r][p]), both, f[r][p]);
+      }
+    }
+    if (--left == 0) left = per_group, ++g;
+  }
+}
+
+// The minima's share: sum over groups of min * (sum of activations).
+template <int kR, int kP>
+inline void add_minima(
+    const PackedLayout& l,
+    const PanelView* w,
+    const float* sums,
+    Floats (&f)[kR][kP]
+) {
+  Floats share[kR][kP];
+  for (auto& line : share) {
+    for (auto& lane : line) lane = splat(0.0f);
+  }
+  for (long g = 0; g < l.groups; ++g) {
+    for (int p = 0; p < kP; ++p) {
+      const Floats min = load_floats(w[p].min + g * kRows);
+#pragma GCC unroll 16
+      for (int r = 0; r < kR; ++r) {
+        share[r][p] = fma(min, splat(sums[r * l.groups + g]), share[r][p]);
+      }
+    }
+  }
+  for (int r = 0; r < kR; ++r) {
+    for (int p = 0; p < kP; ++p) f[r][p] = add(f[r][p], share[r][p]);
+  }
+}
+
+template <int kR, int kP>
+inline void store_tile(
+    const PackedLayout& l,
+    const QuantMatrix& y,
+    long row,
+    long panel,
+    const Floats (&f)[kR][kP]
+) {
+  for (int r = 0; r < kR; ++r) {
+    for (int p = 0; p < kP; ++p) {
+      const long column = (panel + p) * kRows;
+      store_row(y, row + r, column, l.rows - column, f[r][p]);
+    }
+  }
+}
+
+// Rows [row, rows), kR at a time and then what is left.
+template <int kR, int kP, bool kFull>
+inline void tile_rows(
+    const PackedLayout& l,
+    const PanelView* w,
+    const QuantActivations& x,
+    long row,
+    long rows,
+    const QuantMatrix& y,
+    long panel
+) {
+  for (; row + kR <= rows; row += kR) {
+    Floats f[kR][kP];
+    for (auto& line : f) {
+      for (auto& lane : line) lane = splat(0.0f);
+    }
+    tile<kR, kP, kFull>(l, w, x, row, f);
+    if (l.has_min) add_minima<kR, kP>(l, w, x.sums + row * l.groups, f);
+    store_tile<kR, kP>(l, y, row, panel, f);
+  }
+  if constexpr (kR > 1) {
+    if (row < rows) {
+      tile_rows<kR - 1, kP, kFull>(l, w, x, row, rows, y, panel);
+    }
+  }
+}
+
+// A panel as tiles want it; codes and scales go to scratch where they must.
+inline PanelView open_panel(
+    const PackedLayout& l,
+    const std::uint8_t* panel,
+    std::uint8_t* scratch
+) {
+  auto* scale = reinterpret_cast<float*>(scratch);
+  float* min = scale + l.groups * kRows;
+  read_scales(l, panel, scale, min);
+  if (l.format.bits == 8) return {panel, scale, min};
+  auto* bytes = reinterpret_cast<std::uint8_t*>(min + l.groups * kRows);
+  for_bits(l.format.bits, [&]<int kBits>() {
+    widen_codes<kBits>(panel, l.columns / kChunk, bytes);
+  });
+  return {bytes, scale, min};
+}
+
+// Scratch of one opened panel; matmul.cpp reckons the same.
+inline std::size_t panel_scratch(const PackedLayout& l) {
+  return static_cast<std::size_t>(l.groups * kRows * 8 + l.columns * kRows);
+}
+
+template <int kP>
+inline void panels_product(
+    const PackedLayout& l,
+    const std::uint8_t* packed,
+    long panel,
+    const QuantActivations& x,
+    long rows,
+    const QuantMatrix& y,
+    std::uint8_t* scratch
+) {
+  PanelView w[kP];
+  for (int p = 0; p < kP; ++p) {
+    const auto index = static_cast<std::size_t>(panel + p);
+    w[p] = open_panel(
+        l, packed + index * l.panel_bytes,
+        scratch + static_cast<std::size_t>(p) * panel_scratch(l)
+    );
+  }
+  if (l.format.bits == 8) {
+    tile_rows<kTileRows, kP, true>(l, w, x, 0, rows, y, panel);
+  } else {
+    tile_rows<kTileRows, kP, false>(l, w, x, 0, rows, y, panel);
+  }
+}
+
+void int8_product(
+    const PackedLayout& l,
+    const std::uint8_t* packed,
+    long begin,
+    long end,
+    const QuantActivations& x,
+    long rows,
+    const QuantMatrix& y,
+    void* scratch
+) noexcept {
+  if (rows == 1) return row_panels(l, packed, begin, end, x, y);
+  auto* bytes = static_cast<std::uint8_t*>(scratch);
+  long p = begin;
+  for (; p + kTilePanels <= end; p += kTilePanels) {
+    panels_product<kTilePanels>(l, packed, p, x, rows, y, bytes);
+  }
+  for (; p < end; ++p) panels_product<1>(l, packed, p, x, rows, y, bytes);
+}
+
+}  // namespace
+}  // namespace hearth::kernels::HEARTH_ISA

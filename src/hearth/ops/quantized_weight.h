@@ -1,0 +1,69 @@
+#pragma once
+// A weight matrix in a quantised format, one copy of it. On a CPU it is held in
+// the layout the kernels run (kernels/quant/packed.h), from which the file's
+// arrays come back bit for bit; on a GPU it is MLX's own affine arrays, and
+// the formats MLX has no product for are widened to bfloat16.
+#include <memory>
+#include <optional>
+
+#include "hearth/kernels/quant/product.h"
+#include "hearth/ops/op.h"
+
+namespace hearth::ops {
+
+using kernels::QuantCompute;
+using kernels::QuantFormat;
+
+// A format's arrays as files hold them. Affine: codes uint32
+// [rows, cols * bits / 32], scales and biases [rows, cols / group].
+// Symmetric: codes uint8 [rows, bytes], scales [rows, groups]. GGUF: codes
+// uint8 [rows, bytes].
+struct QuantizedArrays {
+  mx::array codes;
+  std::optional<mx::array> scales, biases;
+};
+
+class QuantizedWeight {
+ public:
+  // Throws UsageError unless dtypes and shapes are what the format says for a
+  // matrix of `cols` columns. The arrays are not kept on a CPU.
+  QuantizedWeight(
+      const QuantFormat& format,
+      int cols,
+      const QuantizedArrays& arrays,
+      mx::StreamOrDevice s = {}
+  );
+  // Rounds w[rows, cols], float32 or bfloat16, to the format.
+  static QuantizedWeight quantize(
+      const mx::array& w,
+      const QuantFormat& format,
+      mx::StreamOrDevice s = {}
+  );
+
+  const QuantFormat& format() const { return layout_.format; }
+  int rows() const { return static_cast<int>(layout_.rows); }
+  int cols() const { return static_cast<int>(layout_.cols); }
+  std::size_t nbytes() const;
+
+  // The file's arrays, as they came in.
+  QuantizedArrays arrays() const;
+  // The weights, float32 or bfloat16.
+  mx::array dequantize(mx::Dtype dtype) const;
+
+  // What the product needs: the packed bytes on a CPU, nothing on a GPU.
+  const kernels::PackedLayout& layout() const { return layout_; }
+  const std::optional<mx::array>& packed() const { return packed_; }
+  // x * W^T on a GPU, from MLX's own ops.
+  mx::array gpu_product(const mx::array& x, mx::StreamOrDevice s) const;
+
+ private:
+  QuantizedWeight() = default;
+  void hold(const QuantizedArrays& arrays, mx::StreamOrDevice s);
+
+  kernels::PackedLayout layout_;
+  std::optional<mx::array> packed_;
+  std::optional<QuantizedArrays> arrays_;  // a GPU's
+  std::optional<mx::array> wide_;          // a GPU's, formats MLX lacks
+};
+
+}  // namespace hearth::ops
