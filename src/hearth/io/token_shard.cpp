@@ -63,6 +63,10 @@ void TokenShard::open() {
       head.flags <= (kHasSpans | kPairs), name_,
       fmt::format("unknown token shard flags {:#x}", head.flags)
   );
+  require(
+      std::all_of(tail.zero, tail.zero + 3, [](auto z) { return z == 0; }),
+      name_, "the token shard's trailer has unknown fields"
+  );
   info_ = {head.flags,  head.vocabulary, {head.key_high, head.key_low},
            tail.tokens, tail.documents,  tail.spans};
   id_bytes_ = static_cast<int>(head.id_bytes);
