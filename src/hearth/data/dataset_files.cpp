@@ -91,7 +91,7 @@ bool parse_number(std::string_view text, double& out) {
 
 // Splits "PATH:WEIGHT"; a path that exists with its colon is left alone.
 DataSource parse_entry(const std::string& entry, bool& weighted) {
-  DataSource source{entry, 1, {}};
+  DataSource source{entry, 1, {}, false};
   const auto colon = entry.rfind(':');
   weighted = colon != std::string::npos && !fs::exists(entry) &&
              parse_number(
