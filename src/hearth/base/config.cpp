@@ -17,7 +17,7 @@ Constraint at_least(double low) {
       .number = [low](double x) { return x >= low; },
       .word = nullptr,
       .must_be = fmt::format("at least {}", low),
-      .choices = {}
+      .choices = {},
   };
 }
 
@@ -26,7 +26,7 @@ Constraint between(double low, double high) {
       .number = [low, high](double x) { return x >= low && x <= high; },
       .word = nullptr,
       .must_be = fmt::format("from {} to {}", low, high),
-      .choices = {}
+      .choices = {},
   };
 }
 
@@ -35,7 +35,7 @@ Constraint positive() {
       .number = [](double x) { return x > 0; },
       .word = nullptr,
       .must_be = "positive",
-      .choices = {}
+      .choices = {},
   };
 }
 
@@ -49,17 +49,26 @@ Constraint one_of(std::vector<std::string> choices) {
   return c;
 }
 
+Constraint required(Constraint also) {
+  also.required = true;
+  return also;
+}
+
 namespace detail {
 namespace {
 
 [[noreturn]] void reject(
-    const YamlNode& node, const Field& field, std::string_view must_be
+    const YamlNode& node,
+    const Field& field,
+    std::string_view must_be
 ) {
-  throw FormatError(fmt::format(
-      "{}: {} must be {}, got '{}'{}", node.where(), field.path, must_be,
-      node.kind == YamlNode::Kind::kScalar ? node.scalar : show_node(node),
-      did_you_mean(node.scalar, field.constraint.choices)
-  ));
+  throw FormatError(
+      fmt::format(
+          "{}: {} must be {}, got '{}'{}", node.where(), field.path, must_be,
+          node.kind == YamlNode::Kind::kScalar ? node.scalar : show_node(node),
+          did_you_mean(node.scalar, field.constraint.choices)
+      )
+  );
 }
 
 void check_number(const YamlNode& node, const Field& field, double value) {
@@ -96,13 +105,18 @@ std::string shortest(T value) {
 }  // namespace
 
 void wrong_type(
-    const YamlNode& node, const Field& field, std::string_view wanted
+    const YamlNode& node,
+    const Field& field,
+    std::string_view wanted
 ) {
   reject(node, field, wanted);
 }
 
 void out_of_range(
-    const YamlNode& node, const Field& field, double low, double high
+    const YamlNode& node,
+    const Field& field,
+    double low,
+    double high
 ) {
   reject(node, field, fmt::format("from {} to {}", low, high));
 }
@@ -141,8 +155,12 @@ void set_word(const YamlNode& node, const Field& field, std::string& out) {
   out = node.scalar;
 }
 
-std::string show_number(float value) { return shortest(value); }
-std::string show_number(double value) { return shortest(value); }
+std::string show_number(float value) {
+  return shortest(value);
+}
+std::string show_number(double value) {
+  return shortest(value);
+}
 
 std::string show_word(const std::string& value) {
   const auto plain = [](char c) {
@@ -157,7 +175,8 @@ std::string show_word(const std::string& value) {
   const bool reserved =
       std::find(std::begin(kReserved), std::end(kReserved), value) !=
       std::end(kReserved);
-  if (starts_plain && !reserved && std::all_of(value.begin(), value.end(), plain)) {
+  if (starts_plain && !reserved &&
+      std::all_of(value.begin(), value.end(), plain)) {
     return value;
   }
   // Double quotes with JSON's escapes are valid YAML.

@@ -41,11 +41,14 @@ struct Constraint {
   std::function<bool(std::string_view)> word;
   std::string must_be;
   std::vector<std::string> choices;
+  bool required = false;
 };
 Constraint at_least(double low);
 Constraint between(double low, double high);
 Constraint positive();
 Constraint one_of(std::vector<std::string> choices);
+// The recipe must give it (require_all() checks); any constraint beside it.
+Constraint required(Constraint also = {});
 
 // One leaf of a config, typed away.
 struct Field {
@@ -77,10 +80,15 @@ std::string show_number(double value);
 std::string show_word(const std::string& value);
 std::string show_node(const YamlNode& value);
 [[noreturn]] void wrong_type(
-    const YamlNode&, const Field&, std::string_view wanted
+    const YamlNode&,
+    const Field&,
+    std::string_view wanted
 );
 [[noreturn]] void out_of_range(
-    const YamlNode&, const Field&, double low, double high
+    const YamlNode&,
+    const Field&,
+    double low,
+    double high
 );
 
 template <class T>
@@ -177,7 +185,10 @@ class FieldVisitor {
  public:
   template <class T>
   void operator()(
-      std::string_view name, T& value, std::string_view help, Constraint c = {}
+      std::string_view name,
+      T& value,
+      std::string_view help,
+      Constraint c = {}
   ) {
     const std::string path = prefix_ + std::string(name);
     if constexpr (ConfigSection<T>) {
@@ -206,7 +217,9 @@ class FieldVisitor {
   }
   template <class T>
   void optional_section(
-      const std::string& path, std::optional<T>& value, std::string_view help
+      const std::string& path,
+      std::optional<T>& value,
+      std::string_view help
   ) {
     enter({path, std::string(help), value.has_value(), [&value] {
              if (!value) value.emplace();
@@ -223,7 +236,10 @@ class FieldVisitor {
   }
   template <class T>
   void leaf(
-      const std::string& path, T& value, std::string_view help, Constraint c
+      const std::string& path,
+      T& value,
+      std::string_view help,
+      Constraint c
   ) {
     auto field = std::make_unique<Field>();
     Field* f = field.get();
@@ -231,7 +247,9 @@ class FieldVisitor {
     f->type = detail::type_name<T>();
     f->help = help;
     f->constraint = std::move(c);
-    f->set = [f, &value](const YamlNode& n) { detail::set_value(n, *f, value); };
+    f->set = [f, &value](const YamlNode& n) {
+      detail::set_value(n, *f, value);
+    };
     f->show = [&value] { return detail::show_value(value); };
     fields_.push_back(std::move(field));
   }
@@ -262,9 +280,14 @@ class ConfigReader {
   void apply_override(std::string_view assignment);
   // Sets a value on behalf of something else, such as an environment variable.
   void apply_value(
-      std::string_view path, std::string_view value, std::string_view origin
+      std::string_view path,
+      std::string_view value,
+      std::string_view origin
   );
   static bool is_override(std::string_view word);
+  // Throws for the first required field that nothing has set; `at` is where
+  // the config stands.
+  void require_all(const YamlNode& at) const;
 
   // "path = value   # origin" for each leaf of each present section.
   std::string dump() const;
