@@ -15,7 +15,7 @@ function(hearth_area name)
   _hearth_glob(sources *.cpp *.mm)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "_(test|isa|main)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_isa|/main)\\.cpp$")
   _hearth_platform(sources)
   _hearth_platform(tests)
 

@@ -1,3 +1,148 @@
+// The one executable: a constant table of commands, one try/catch, and the
+// exit codes of the contract.
+#include <algorithm>
 #include <cstdio>
-#include "hearth/kernels/table.h"
-int main() { for (auto* t : hearth::kernels::usable_tables()) std::puts(t->isa); }
+#include <new>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/spelling.h"
+#include "hearth/base/terminal.h"
+#include "hearth/cli/command.h"
+#include "hearth/cli/version.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"doctor", "this machine: what it is, what is safe, how fast it really is",
+     cmd_doctor},
+    {"bench", "measured tables with the share of this machine's peak",
+     cmd_bench},
+    {"completion", "completion for bash or zsh", cmd_completion},
+};
+
+enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kSaidNo = 3, kInterrupted = 130 };
+
+void print_help() {
+  std::string text =
+      "hearth: train, distil, quantise, export, serve and measure language "
+      "models on your own machine\n\nusage: hearth COMMAND [ARGS] [--flags]\n\n"
+      "commands:\n";
+  for (const Command& c : kCommands) {
+    text += fmt::format("  {:<18} {}\n", c.name, c.summary);
+  }
+  text +=
+      "\nhearth COMMAND --help shows a command's flags with examples; "
+      "hearth --version says what this binary is.\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+// The command with the most words that the line starts with.
+const Command* find_command(const std::vector<std::string>& words) {
+  const Command* best = nullptr;
+  for (const Command& c : kCommands) {
+    std::string line;
+    for (std::size_t i = 0; i < words.size() && line.size() < c.name.size(); ++i) {
+      line += (i > 0 ? " " : "") + words[i];
+    }
+    if (line == c.name && (!best || c.name.size() > best->name.size())) {
+      best = &c;
+    }
+  }
+  return best;
+}
+
+[[noreturn]] void unknown_command(const std::vector<std::string>& words) {
+  std::vector<std::string> known, below;
+  for (const Command& c : kCommands) {
+    known.emplace_back(c.name);
+    if (c.name.starts_with(words[0] + " ")) below.emplace_back(c.name);
+  }
+  if (!below.empty()) {
+    throw UsageError(fmt::format(
+        "hearth {} must be followed by a command, one of: {}", words[0],
+        fmt::join(below, ", ")
+    ));
+  }
+  throw UsageError(
+      fmt::format(
+          "there is no command '{}'{}", words[0], did_you_mean(words[0], known)
+      ),
+      "hearth help lists the commands"
+  );
+}
+
+void run(Context& context, std::vector<std::string> words) {
+  const std::string first = words.empty() ? "help" : words[0];
+  if (first == "help" && words.size() > 1) {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  } else if (first == "help" || first == "--help" || first == "-h") {
+    return print_help();
+  }
+  if (first == "--version" || first == "version") {
+    return context.print(version_text());
+  }
+  const Command* command = find_command(words);
+  if (command == nullptr) unknown_command(words);
+  const auto depth = 1 + std::count(command->name.begin(), command->name.end(), ' ');
+  words.erase(words.begin(), words.begin() + depth);
+  command->run(context, words);
+}
+
+int report(
+    ExitCode code, const std::string& what, const std::string& hint, bool json
+) {
+  if (json) {
+    Json document = {{"schema", "hearth.error/1"}, {"error", what}};
+    document["hint"] = hint;
+    std::puts(to_json_text(document).c_str());
+    return code;
+  }
+  const char* color = color_on_stderr() ? "\x1b[31m" : "";
+  const char* plain = color_on_stderr() ? "\x1b[0m" : "";
+  fmt::print(stderr, "{}error:{} {}\n", color, plain, what);
+  if (!hint.empty()) fmt::print(stderr, "  {}\n", hint);
+  return code;
+}
+
+int main_with_codes(const std::vector<std::string>& words) {
+  // Errors can happen before flags are parsed, so --json is looked for here.
+  const bool json =
+      std::find(words.begin(), words.end(), "--json") != words.end();
+  Context context;
+  try {
+    run(context, words);
+    if (std::fflush(stdout) != 0) {
+      throw IoError::from_errno("write to", "standard output");
+    }
+    return kDone;
+  } catch (const UsageError& e) {
+    return report(kUsage, e.what(), e.hint(), json);
+  } catch (const CheckFailed& e) {
+    return report(kSaidNo, e.what(), e.hint(), json);
+  } catch (const Interrupted& e) {
+    return report(kInterrupted, e.what(), e.hint(), json);
+  } catch (const Error& e) {
+    return report(kFailed, e.what(), e.hint(), json);
+  } catch (const std::bad_alloc&) {
+    return report(
+        kFailed, "the system has no more memory for this process",
+        "use a smaller model, batch or length", json
+    );
+  } catch (const std::exception& e) {
+    return report(kFailed, e.what(), "", json);
+  }
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+}  // namespace hearth::cli
+
+int main(int argc, char** argv) {
+  return hearth::cli::main_with_codes({argv + 1, argv + argc});
+}

@@ -1,0 +1,51 @@
+#pragma once
+// Runs benchmark cases: a case and its peer take turns, repeat by repeat, so
+// that a noisy machine is noisy for both. Times are medians with a spread; a
+// ratio comes with its bootstrap interval. The rows are CLI.md's.
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/base/json.h"
+#include "hearth/bench/statistics.h"
+
+namespace hearth::bench {
+
+struct BenchCase {
+  std::string name;
+  // Prepares inputs and returns what is timed. Called once; the returned
+  // function owns what it needs and is called many times.
+  std::function<std::function<void()>()> prepare;
+  double work = 0;   // operations or bytes of one call
+  std::string unit;  // "GFLOP/s", "GOP/s", "GB/s", "tokens/s", "MB/s"
+  double peak = 0;   // the machine's best in that unit; 0: not known
+  std::string isa;   // instruction set in use; empty where it has no say
+  // A rival doing the same work; absent where none is installed.
+  std::string peer_name;
+  std::function<std::function<void()>()> prepare_peer;
+};
+
+struct RunOptions {
+  int min_repeats = 9;
+  int max_repeats = 200;
+  double seconds = 1.0;  // of measuring for each side
+  int warm_up = 2;
+};
+
+struct Row {
+  std::string name, isa, unit, peer;
+  int threads = 1, repeats = 0;
+  double median_ms = 0, spread = 0, rate = 0;
+  std::optional<double> share_of_peak, vs_peer, peak_mib;
+  Interval vs_peer_interval;
+};
+
+Row run_case(const BenchCase& c, const RunOptions& options);
+
+// {"case","isa","threads","median_ms",...}; what was not measured is absent.
+Json to_json(const Row& row);
+// An aligned table for people.
+std::string to_table(const std::vector<Row>& rows);
+
+}  // namespace hearth::bench

@@ -1,0 +1,47 @@
+#pragma once
+// What a command is: a name, a line for `hearth help`, and a function. Each
+// lives in its own cmd_*.cpp; main.cpp holds the table.
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/base/json.h"
+#include "hearth/cli/args.h"
+
+namespace hearth::cli {
+
+// What a running command has from main: flags after parsing, and its output.
+struct Context {
+  CommonFlags common;
+
+  // A result on stdout. With --json, use json() once instead.
+  void print(std::string_view text) const;
+  // The one JSON document of --json; schema is "hearth.<command>/1".
+  void json(std::string_view schema, Json document) const;
+  // A note on stderr, unless --quiet.
+  void note(std::string_view text) const;
+  // Parses, then applies the common flags (threads, quiet, verbose). False
+  // when help was printed and there is nothing more to do.
+  bool parse(Args& args, const std::vector<std::string>& words);
+};
+
+using CommandFunction = void (*)(
+    Context& context, const std::vector<std::string>& words
+);
+
+struct Command {
+  std::string_view name;     // "data synth": subcommands are words of the name
+  std::string_view summary;  // one line
+  CommandFunction run;
+};
+
+// Every command that is built, in the order of `hearth help`.
+std::span<const Command> commands();
+
+// The command functions, one per cmd_*.cpp.
+void cmd_doctor(Context& context, const std::vector<std::string>& words);
+void cmd_bench(Context& context, const std::vector<std::string>& words);
+void cmd_completion(Context& context, const std::vector<std::string>& words);
+
+}  // namespace hearth::cli

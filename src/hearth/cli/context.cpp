@@ -1,0 +1,60 @@
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "hearth/base/log.h"
+#include "hearth/base/progress.h"
+#include "hearth/base/terminal.h"
+#include "hearth/base/thread_pool.h"
+#include "hearth/cli/command.h"
+#include "hearth/hardware/machine.h"
+
+namespace hearth::cli {
+namespace {
+
+void write_stderr(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void install_sinks(const CommonFlags& flags) {
+  set_log_sink([quiet = flags.quiet, verbose = flags.verbose](const auto& r) {
+    if (r.level == LogLevel::kWarning) {
+      write_stderr(fmt::format("warning: {}\n", r.text));
+    } else if (!quiet && (verbose || r.level == LogLevel::kInfo)) {
+      write_stderr(r.text + "\n");
+    }
+  });
+  const auto style = flags.quiet            ? ProgressStyle::kSilent
+                     : stderr_is_terminal() ? ProgressStyle::kBar
+                                            : ProgressStyle::kLines;
+  Progress::configure(style, write_stderr);
+}
+
+}  // namespace
+
+void Context::print(std::string_view text) const {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void Context::json(std::string_view schema, Json document) const {
+  Json all;
+  all["schema"] = schema;
+  for (auto& [key, value] : document.items()) all[key] = std::move(value);
+  print(to_json_text(all) + "\n");
+}
+
+void Context::note(std::string_view text) const {
+  if (!common.quiet) write_stderr(std::string(text) + "\n");
+}
+
+bool Context::parse(Args& args, const std::vector<std::string>& words) {
+  if (!args.parse(words)) return false;
+  install_sinks(common);
+  set_shared_threads(
+      common.threads > 0 ? common.threads : hardware::usable_threads()
+  );
+  return true;
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,64 @@
+#include "hearth/ops/device.h"
+
+#include <mlx/backend/cuda/cuda.h>
+#include <mlx/backend/metal/metal.h>
+#include <mlx/device.h>
+#include <mlx/version.h>
+
+#include "hearth/hardware/machine.h"
+
+namespace mx = mlx::core;
+
+namespace hearth::ops {
+namespace {
+
+using Info = std::unordered_map<std::string, std::variant<std::string, size_t>>;
+
+std::string text_of(const Info& info, const char* key) {
+  const auto it = info.find(key);
+  if (it == info.end()) return "";
+  const auto* text = std::get_if<std::string>(&it->second);
+  return text == nullptr ? "" : *text;
+}
+
+size_t number_of(const Info& info, const char* key) {
+  const auto it = info.find(key);
+  if (it == info.end()) return 0;
+  const auto* number = std::get_if<size_t>(&it->second);
+  return number == nullptr ? 0 : *number;
+}
+
+}  // namespace
+
+std::string mlx_version() { return mx::version(); }
+
+std::vector<hardware::Device> available_devices() {
+  using hardware::DeviceKind;
+  std::vector<hardware::Device> found;
+  if (mx::is_available(mx::Device(mx::Device::gpu))) {
+    const bool metal = mx::metal::is_available();
+    const auto kind = metal ? DeviceKind::kMetal : DeviceKind::kCuda;
+    for (int i = 0; i < mx::device_count(mx::Device::gpu); ++i) {
+      const Info& info = mx::device_info(mx::Device(mx::Device::gpu, i));
+      // Metal shares the machine's memory; CUDA has its own.
+      found.push_back(
+          {kind, i, text_of(info, "device_name"), text_of(info, "architecture"),
+           metal ? 0 : number_of(info, "total_memory")}
+      );
+    }
+  }
+  found.push_back({DeviceKind::kCpu, 0, hardware::detect().cpu.model, "", 0});
+  return found;
+}
+
+hardware::DeviceChoice use_device(std::string_view wanted) {
+  const auto devices = available_devices();
+  auto choice = hardware::choose_device(wanted, devices);
+  const bool cpu = choice.device.kind == hardware::DeviceKind::kCpu;
+  mx::set_default_device(
+      mx::Device(cpu ? mx::Device::cpu : mx::Device::gpu, choice.device.index)
+  );
+  return choice;
+}
+
+}  // namespace hearth::ops
