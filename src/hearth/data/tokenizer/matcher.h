@@ -29,7 +29,4 @@ std::unique_ptr<Matcher> make_scanner(std::string_view pattern);
 // Occurrences of a fixed string; an empty one occurs nowhere.
 std::unique_ptr<Matcher> make_literal_matcher(std::string literal);
 
-// GPT-2's pattern, which ByteLevel implies.
-extern const std::string_view kGpt2Pattern;
-
 }  // namespace hearth::data

@@ -2,12 +2,10 @@
 // by its exact text and tested against the general matcher.
 #include "hearth/data/tokenizer/scanner_impl.h"
 
+#include "hearth/data/tokenizer/known_patterns.h"
 #include "hearth/data/tokenizer/matcher.h"
 
 namespace hearth::data {
-
-const std::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 namespace scan {
 namespace {
@@ -176,23 +174,6 @@ struct Known {
   Make make;
 };
 
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kGpt4o =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kNemo =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kThreeNumbers = R"(\p{N}{1,3})";
-constexpr std::string_view kHanAndKana =
-    "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
-// With the line breaks themselves, not their escapes.
-constexpr std::string_view kDeepSeek =
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
-    "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
-    "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+";
-
 }  // namespace
 }  // namespace scan
 
@@ -200,13 +181,13 @@ std::unique_ptr<Matcher> make_scanner(std::string_view pattern) {
   using namespace scan;
   const Known known[] = {
       {kGpt2Pattern, make<gpt2>},
-      {kLlama3, make<llama3<3>>},
-      {kQwen2, make<llama3<1>>},
-      {kGpt4o, make<o200k<true, 3>>},
-      {kNemo, make<o200k<false, 1>>},
-      {kThreeNumbers, make<three_numbers>},
-      {kHanAndKana, make<han_and_kana>},
-      {kDeepSeek, make<deepseek>},
+      {kLlama3Pattern, make<llama3<3>>},
+      {kQwen2Pattern, make<llama3<1>>},
+      {kGpt4oPattern, make<o200k<true, 3>>},
+      {kNemoPattern, make<o200k<false, 1>>},
+      {kThreeNumbersPattern, make<three_numbers>},
+      {kHanAndKanaPattern, make<han_and_kana>},
+      {kDeepSeekPattern, make<deepseek>},
   };
   for (const Known& entry : known) {
     if (entry.pattern == pattern) return entry.make();
