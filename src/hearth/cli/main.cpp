@@ -20,6 +20,10 @@ constexpr Command kCommands[] = {
      cmd_doctor},
     {"bench", "measured tables with the share of this machine's peak",
      cmd_bench},
+    {"tokenizer template", "a chat template applied to messages, byte for byte",
+     cmd_tokenizer_template},
+    {"data synth", "stories, arithmetic and tool dialogues as JSONL, seeded",
+     cmd_data_synth},
     {"completion", "completion for bash or zsh", cmd_completion},
 };
 
