@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/data/tokenizer/utf8.h"
 
 namespace hearth::data {
 namespace {
@@ -39,24 +40,6 @@ std::size_t plain_run(std::string_view text, std::size_t at) {
     ++at;
   }
   return at;
-}
-
-void append_utf8(std::string& out, unsigned code) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | code >> 6);
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | code >> 12);
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | code >> 18);
-    out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
 }
 
 bool digit(char c) { return c >= '0' && c <= '9'; }

@@ -4,10 +4,20 @@
 
 #include "hearth/base/error.h"
 #include "hearth/data/dataset_json.h"
-#include "hearth/data/dataset_utf8.h"
+#include "hearth/data/tokenizer/utf8.h"
 
 namespace hearth::data {
 namespace {
+
+std::size_t count_replacements(std::string_view text) {
+  constexpr std::string_view kReplacement = "\uFFFD";
+  std::size_t count = 0;
+  for (auto at = text.find(kReplacement); at != std::string_view::npos;
+       at = text.find(kReplacement, at + kReplacement.size())) {
+    ++count;
+  }
+  return count;
+}
 
 // Which members a line had, and as what.
 struct Found {
@@ -157,8 +167,10 @@ void RecordParser::parse(
     std::string_view bytes, FileFormat format, Record& out
 ) {
   out.clear();
-  if (valid_utf8_prefix(bytes) != bytes.size()) {
-    out.replaced = repair_utf8(bytes, repaired_);
+  if (!is_valid_utf8(bytes)) {
+    repaired_.clear();
+    append_repaired_utf8(repaired_, bytes);
+    out.replaced = count_replacements(repaired_) - count_replacements(bytes);
     bytes = repaired_;
   }
   if (format == FileFormat::kText) {

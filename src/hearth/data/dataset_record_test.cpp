@@ -6,7 +6,6 @@
 #include "hearth/base/random.h"
 #include "hearth/data/dataset_json.h"
 #include "hearth/data/dataset_test_impl.h"
-#include "hearth/data/dataset_utf8.h"
 
 namespace hearth::data {
 namespace {
@@ -116,28 +115,10 @@ TEST(DatasetJson, LoneSurrogatesBecomeReplacementCharacters) {
   EXPECT_EQ(record.replaced, 3u);
 }
 
-// Expected texts are what Python's bytes.decode(errors="replace") gives.
-TEST(DatasetUtf8, RepairsAsPythonDoes) {
-  const std::string r = "\uFFFD";
-  const std::pair<std::string, std::string> cases[] = {
-      {"ok é 漢 😀", "ok é 漢 😀"},
-      {"\x80", r},
-      {"a\xff" "b", "a" + r + "b"},
-      {"\xe2\x82", r},
-      {"\xe2\x82z", r + "z"},
-      {"\xc0\xaf", r + r},
-      {"\xed\xa0\x80", r + r + r},
-      {"\xf0\x9f\x98", r},
-      {"\xf0\x9f\x98\xf0\x9f\x98\x80", r + "😀"},
-      {"\xf4\x90\x80\x80", r + r + r + r},
-      {"\xf8\x88\x80\x80\x80", r + r + r + r + r},
-  };
-  for (const auto& [bytes, text] : cases) {
-    std::string out;
-    repair_utf8(bytes, out);
-    EXPECT_EQ(out, text);
-    EXPECT_EQ(valid_utf8_prefix(out), out.size());
-  }
+TEST(DatasetRecord, InvalidUtf8IsReplacedAndCounted) {
+  const auto record = parse("{\"text\": \"a\xff\uFFFDb\xe2\x82z\"}");
+  EXPECT_EQ(record.text, "a\uFFFD\uFFFDb\uFFFDz");
+  EXPECT_EQ(record.replaced, 2u);
 }
 
 TEST(DatasetEncode, MasksFollowTurnsAndMessages) {
