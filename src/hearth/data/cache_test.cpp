@@ -47,7 +47,7 @@ std::string some_jsonl(int lines, std::uint64_t seed = 1) {
 CacheSettings small_shards() {
   CacheSettings s;
   s.valid_share = 0.1;
-  s.shard_tokens = 3000;
+  s.shard_tokens = 6000;
   return s;
 }
 
@@ -105,7 +105,7 @@ TEST(Cache, SameBytesAtAnyThreadCountAndReusedWhenThere) {
     prepare(sources, folder, small_shards(), threads);
     EXPECT_EQ(contents(t / "c1"), contents(folder));
   }
-  EXPECT_GT(contents(t / "c1").size(), 20u);
+  EXPECT_GT(contents(t / "c1").size(), 10u);
   EXPECT_TRUE(prepare(sources, t / "c1", small_shards()).reused);
   TokenCache(t / "c1").verify();
 }
@@ -116,7 +116,9 @@ TEST(Cache, ResumesFromEveryInterruption) {
       {t.write("d/a.jsonl", some_jsonl(9000)),
        t.write("b.jsonl", some_jsonl(4000, 2))}
   );
-  prepare(sources, t / "whole", small_shards());
+  CacheSettings settings = small_shards();
+  settings.shard_tokens = 20000;
+  prepare(sources, t / "whole", settings);
   int resumed = 0;
   for (int after = 0; after < 8; ++after) {
     const auto folder = t / ("c" + std::to_string(after));
@@ -126,14 +128,20 @@ TEST(Cache, ResumesFromEveryInterruption) {
     int calls = 0;
     options.stop = [&] { return calls++ == after; };
     try {
-      prepare_cache(sources, small_shards(), byte_encoder(), options);
+      prepare_cache(sources, settings, byte_encoder(), options);
     } catch (const Interrupted&) {
       EXPECT_THROW(TokenCache{folder}, UsageError) << "half a cache was read";
     }
-    resumed += prepare(sources, folder, small_shards(), 3).resumed;
+    resumed += prepare(sources, folder, settings, 3).resumed;
     EXPECT_EQ(contents(t / "whole"), contents(folder)) << after;
   }
   EXPECT_GT(resumed, 2);
+}
+
+CacheSettings killed_settings() {
+  CacheSettings s = small_shards();
+  s.shard_tokens = 40000;
+  return s;
 }
 
 // The child of the test below: builds the cache and is killed on the way.
@@ -141,13 +149,13 @@ TEST(CacheChild, DISABLED_Prepare) {
   const char* data = std::getenv("HEARTH_TEST_DATA");
   const char* folder = std::getenv("HEARTH_TEST_FOLDER");
   ASSERT_TRUE(data && folder);
-  prepare(find_sources({data}), folder, small_shards());
+  prepare(find_sources({data}), folder, killed_settings());
 }
 
 TEST(Cache, KilledAtRandomResumesToTheSameBytes) {
   TempFolder t;
   const std::string data = t.write("a.jsonl", some_jsonl(40000, 3));
-  prepare(find_sources({data}), t / "whole", small_shards());
+  prepare(find_sources({data}), t / "whole", killed_settings());
   setenv("HEARTH_TEST_DATA", data.c_str(), 1);
   setenv("HEARTH_TEST_FOLDER", (t / "killed").c_str(), 1);
   std::string self = ::testing::internal::GetArgvs()[0];
@@ -160,9 +168,9 @@ TEST(Cache, KilledAtRandomResumesToTheSameBytes) {
   for (int turn = 0; turn < 200; ++turn) {
     pid_t child;
     ASSERT_EQ(posix_spawn(&child, argv[0], nullptr, nullptr, argv, environ), 0);
-    usleep(static_cast<useconds_t>(10000 + random.below(60000)));
+    usleep(static_cast<useconds_t>(5000 + random.below(80000)));
     // After enough murders the child is left to finish.
-    if (kills < 25) kill(child, SIGKILL);
+    if (kills < 20) kill(child, SIGKILL);
     ASSERT_EQ(waitpid(child, &status, 0), child);
     if (WIFEXITED(status)) break;
     ++kills;

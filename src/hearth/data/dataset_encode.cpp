@@ -32,6 +32,17 @@ Json without_train(const Json& messages) {
   return plain;
 }
 
+void check_turns(const RenderedChat& chat) {
+  std::size_t at = 0;
+  for (const auto& turn : chat.turns) {
+    if (turn.begin < at || turn.end < turn.begin ||
+        turn.end > chat.text.size()) {
+      throw Error("[data.encode] the renderer's turns must be in order");
+    }
+    at = turn.end;
+  }
+}
+
 void add_span(EncodedDocument& d, std::size_t begin, std::size_t end) {
   if (begin == end) return;
   const auto from = static_cast<std::uint32_t>(begin);
@@ -120,32 +131,50 @@ EncodedDocument ExampleEncoder::chat(
   if (!chat_) {
     throw FormatError("messages need a chat template, and there is none");
   }
-  const RenderedChat chat = chat_->render(without_train(messages), tools);
+  RenderedChat chat = chat_->render(without_train(messages), tools);
+  check_turns(chat);
+  // From here on the turns are the ones that carry loss.
+  if (settings_.mask == MaskMode::kLast && !chat.turns.empty()) {
+    chat.turns.erase(chat.turns.begin(), chat.turns.end() - 1);
+  }
+  std::erase_if(chat.turns, [&](const auto& turn) {
+    return !wants_training(messages, turn.message);
+  });
+  if (settings_.mask == MaskMode::kAll) chat.turns = {{0, chat.text.size(), 0}};
   EncodedDocument d;
-  std::size_t at = 0;
+  std::vector<std::size_t> begins;
+  if (!text_->encode_placed(chat.text, d.ids, begins)) {
+    encode_parts(chat, d);
+    return d;
+  }
+  // A token belongs where its first byte lies.
+  for (const auto& turn : chat.turns) {
+    const auto place = [&](std::size_t byte) {
+      return static_cast<std::size_t>(
+          std::lower_bound(begins.begin(), begins.end(), byte) - begins.begin()
+      );
+    };
+    add_span(d, place(turn.begin), place(turn.end));
+  }
+  return d;
+}
+
+// Cuts the text at the turns' borders: what the model sees when it generates
+// is a prompt that ends there, tokenised by itself.
+void ExampleEncoder::encode_parts(
+    const RenderedChat& chat, EncodedDocument& d
+) const {
   const std::string_view text = chat.text;
-  for (std::size_t i = 0; i < chat.turns.size(); ++i) {
-    const auto& turn = chat.turns[i];
-    if (turn.begin < at || turn.end < turn.begin || turn.end > text.size()) {
-      throw Error("[data.encode] the renderer's turns must be in order");
-    }
-    // Cut at the turn's borders: what the model will see when it generates is
-    // a prompt that ends here, tokenised by itself.
+  std::size_t at = 0;
+  d.ids.clear();
+  for (const auto& turn : chat.turns) {
     text_->encode(text.substr(at, turn.begin - at), d.ids);
     const std::size_t begin = d.ids.size();
     text_->encode(text.substr(turn.begin, turn.end - turn.begin), d.ids);
+    add_span(d, begin, d.ids.size());
     at = turn.end;
-    const bool last = i + 1 == chat.turns.size();
-    if (settings_.mask == MaskMode::kAssistant ||
-        (settings_.mask == MaskMode::kLast && last)) {
-      if (wants_training(messages, turn.message)) {
-        add_span(d, begin, d.ids.size());
-      }
-    }
   }
   text_->encode(text.substr(at), d.ids);
-  if (settings_.mask == MaskMode::kAll) add_span(d, 0, d.ids.size());
-  return d;
 }
 
 void ExampleEncoder::close(EncodedDocument& d) const {

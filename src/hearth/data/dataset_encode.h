@@ -24,6 +24,13 @@ class TextEncoder {
   virtual void encode(
       std::string_view text, std::vector<std::int32_t>& out
   ) const = 0;
+  // The same for a whole text, with the byte each token begins at. False when
+  // tokens cannot be told apart in the text (it was normalised on the way).
+  virtual bool encode_placed(
+      std::string_view, std::vector<std::int32_t>&, std::vector<std::size_t>&
+  ) const {
+    return false;
+  }
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   virtual std::uint32_t vocabulary() const = 0;
   virtual std::optional<std::int32_t> bos() const = 0;
@@ -98,6 +105,7 @@ class ExampleEncoder {
       std::string_view prompt, std::string_view completion
   ) const;
   EncodedDocument chat(const Json& messages, const Json& tools) const;
+  void encode_parts(const RenderedChat& chat, EncodedDocument& d) const;
   void close(EncodedDocument& document) const;
 };
 
