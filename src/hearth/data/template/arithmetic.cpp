@@ -68,7 +68,9 @@ Value integer_op(std::string_view op, std::int64_t a, std::int64_t b) {
   if (op == "**") return power(a, b);
   if (b == 0) {
     fail_value(
-        op == "/" ? "division by zero" : "integer division or modulo by zero"
+        op == "/"   ? "division by zero"
+        : op == "%" ? "integer modulo by zero"
+                    : "integer division or modulo by zero"
     );
   }
   if (op == "/") return static_cast<double>(a) / static_cast<double>(b);

@@ -82,7 +82,6 @@ struct Stmt {
   std::uint32_t offset;
   int id = -1;
   std::string name;
-  bool recursive = false;
   // Which of the special names a macro's body mentions.
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;
   ExprPtr target;

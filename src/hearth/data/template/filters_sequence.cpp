@@ -264,8 +264,12 @@ Value extreme(Runtime&, const Value& value, Arguments& arguments) {
 Value items(Runtime&, const Value& value, Arguments& arguments) {
   const Parameters none("items", "", arguments);
   if (value.is_undefined()) return generator({});
-  if (!value.is_dict()) fail_type("Can only get item pairs from a mapping.");
-  return generator(pairs_of(value));
+  Value made = generator(value.is_dict() ? pairs_of(value)
+                                         : std::vector<Value>());
+  if (!value.is_dict()) {
+    made.sequence().failure = "Can only get item pairs from a mapping.";
+  }
+  return made;
 }
 
 Value batch(Runtime&, const Value& value, Arguments& arguments) {

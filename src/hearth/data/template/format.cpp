@@ -95,6 +95,12 @@ Conversion read_conversion(std::string_view format, std::size_t& at) {
 }
 
 std::string convert(const Value& value, const Conversion& how) {
+  if (how.type == 'c' && value.is_string()) {
+    if (code_point_count(value.text()) != 1) {
+      fail_type("%c requires int or char");
+    }
+    return padded(value.text(), how);
+  }
   if (how.type == 's' || how.type == 'r') {
     std::string text = how.type == 's' ? str(value) : repr(value);
     if (how.precision >= 0) {

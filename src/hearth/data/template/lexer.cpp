@@ -238,7 +238,8 @@ class Lexer {
       end += source_[end] == '\\' ? 2 : 1;
     }
     if (end >= source_.size()) {
-      fail("unexpected char " + std::string(mark == '"' ? "'\"'" : "\"'\""), start);
+      const std::string shown = mark == '"' ? "'\"'" : "\"'\"";
+      fail("unexpected char " + shown + " at " + std::to_string(start), start);
     }
     const std::string_view body = source_.substr(at_, end - at_);
     at_ = end + 1;

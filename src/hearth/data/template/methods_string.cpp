@@ -142,6 +142,7 @@ Value count(const Value& self, Arguments& arguments) {
 
 Value join(const Value& self, Arguments& arguments) {
   const Parameters p("join", "iterable", arguments);
+  if (!is_iterable(p.at(0))) fail_type("can only join an iterable");
   const std::vector<Value> items = items_of(p.at(0));
   std::string out;
   for (std::size_t i = 0; i < items.size(); ++i) {

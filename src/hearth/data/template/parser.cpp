@@ -118,7 +118,7 @@ Block Parser::block(const std::vector<std::string>& ends) {
       output(std::move(text));
     } else if (now().kind == TokenKind::kVariableBegin) {
       take();
-      output(tuple(false, true, {}, false, false));
+      output(tuple(false, true, false, false));
       expect_kind(TokenKind::kVariableEnd);
     } else {
       expect_kind(TokenKind::kBlockBegin);
@@ -260,7 +260,7 @@ void Parser::if_statement(Stmt& stmt) {
   stmt.kind = StmtKind::kIf;
   std::string end = "elif";
   while (end == "elif") {
-    stmt.exprs.push_back(tuple(false, false, {}, false, false));
+    stmt.exprs.push_back(tuple(false, false, false, false));
     stmt.blocks.push_back(body({"elif", "else", "endif"}, &end));
   }
   if (end == "else") stmt.blocks.push_back(body({"endif"}));
@@ -268,13 +268,13 @@ void Parser::if_statement(Stmt& stmt) {
 
 void Parser::for_statement(Stmt& stmt) {
   stmt.kind = StmtKind::kFor;
-  stmt.target = target("in", false);
+  stmt.target = target(false);
   if (!skip_name("in")) {
     fail("expected token 'in', got " + quote(describe(now())));
   }
-  stmt.exprs.push_back(tuple(false, false, "recursive", false, false));
+  stmt.exprs.push_back(tuple(false, false, false, false));
   stmt.exprs.push_back(skip_name("if") ? expression() : nullptr);
-  stmt.recursive = skip_name("recursive");
+  if (at_name("recursive")) fail("recursive loops are not supported");
   std::string end;
   ++loops_;
   stmt.blocks.push_back(body({"endfor", "else"}, &end));
@@ -287,10 +287,10 @@ void Parser::for_statement(Stmt& stmt) {
 }
 
 void Parser::set_statement(Stmt& stmt) {
-  stmt.target = target({}, true);
+  stmt.target = target(true);
   if (skip_operator("=")) {
     stmt.kind = StmtKind::kSet;
-    stmt.exprs.push_back(tuple(false, true, {}, false, false));
+    stmt.exprs.push_back(tuple(false, true, false, false));
     return;
   }
   stmt.kind = StmtKind::kSetBlock;
@@ -351,7 +351,7 @@ void Parser::with_statement(Stmt& stmt) {
   stmt.kind = StmtKind::kWith;
   while (now().kind != TokenKind::kBlockEnd) {
     if (!stmt.targets.empty()) expect_operator(",");
-    stmt.targets.push_back(target({}, false));
+    stmt.targets.push_back(target(false));
     expect_operator("=");
     stmt.exprs.push_back(expression());
   }

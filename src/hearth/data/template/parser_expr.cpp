@@ -179,7 +179,7 @@ ExprPtr Parser::primary(bool with_namespace) {
     default: break;
   }
   if (skip_operator("(")) {
-    expr = tuple(false, true, {}, true, false);
+    expr = tuple(false, true, true, false);
     expect_operator(")");
     return expr;
   }
@@ -191,7 +191,6 @@ ExprPtr Parser::primary(bool with_namespace) {
 ExprPtr Parser::tuple(
     bool simple,
     bool with_condition,
-    std::string_view end_name,
     bool parenthesised,
     bool with_namespace
 ) {
@@ -200,7 +199,7 @@ ExprPtr Parser::tuple(
   const auto ends = [&] {
     const TokenKind kind = now().kind;
     return kind == TokenKind::kVariableEnd || kind == TokenKind::kBlockEnd ||
-           at_operator(")") || (!end_name.empty() && at_name(end_name));
+           at_operator(")");
   };
   bool is_tuple = false;
   while (true) {
@@ -405,11 +404,15 @@ ExprPtr Parser::test(ExprPtr expr) {
   return inverse;
 }
 
-ExprPtr Parser::target(std::string_view end_name, bool with_namespace) {
-  ExprPtr made = tuple(true, true, end_name, false, with_namespace);
+ExprPtr Parser::target(bool with_namespace) {
+  ExprPtr made = tuple(true, true, false, with_namespace);
   const auto check = [&](const Expr& expr) {
     if (expr.kind == ExprKind::kName || expr.kind == ExprKind::kNamespace) return;
-    fail_at("can't assign to this expression", expr.offset);
+    const char* what = expr.kind == ExprKind::kConstant ? "const"
+                       : expr.kind == ExprKind::kList   ? "list"
+                       : expr.kind == ExprKind::kDict   ? "dict"
+                                                        : "expression";
+    fail_at("can't assign to " + quote(what), expr.offset);
   };
   if (made->kind != ExprKind::kTuple) {
     check(*made);

@@ -71,13 +71,12 @@ class Parser {
   ExprPtr tuple(
       bool simple,
       bool with_condition,
-      std::string_view end_name,
       bool parenthesised,
       bool with_namespace
   );
   ExprPtr list();
   ExprPtr dict();
-  ExprPtr target(std::string_view end_name, bool with_namespace);
+  ExprPtr target(bool with_namespace);
   bool comparison(std::string& op);
 
   std::vector<Token> tokens_;

@@ -50,6 +50,7 @@ std::string_view type_name(const Value& value) {
 
 std::string holder_name(const Value& value) {
   if (value.is_none()) return "None";
+  if (value.is_object()) return value.object().holder_name();
   return std::string(type_name(value)) + " object";
 }
 
@@ -190,6 +191,7 @@ std::vector<Value> items_of(const Value& value) {
     }
   } else if (value.is_sequence()) {
     Sequence& sequence = value.sequence();
+    if (!sequence.failure.empty()) fail_type(sequence.failure);
     if (sequence.spent) return items;
     reserve(sequence.items.size());
     items = sequence.items;

@@ -16,6 +16,9 @@ namespace hearth::data::jinja {
 class Namespace : public Object {
  public:
   std::string_view type_name() const override { return "TemplateNamespace"; }
+  std::string holder_name() const override {
+    return "transformers.utils.chat_template_utils.TemplateNamespace object";
+  }
   std::string repr() const override;
   const Value* attribute(std::string_view name) override;
   void set(const std::string& name, Value value);

@@ -154,7 +154,7 @@ std::vector<std::string_view> split_spaces(
   text = strip(text, near);
   while (!text.empty()) {
     if (limit >= 0 && static_cast<std::int64_t>(parts.size()) >= limit) {
-      parts.push_back(strip(text, from_right ? Side::kLeft : Side::kRight));
+      parts.push_back(text);
       break;
     }
     std::size_t at = from_right ? text.size() : 0;

@@ -46,7 +46,8 @@ enum class SequenceKind : std::uint8_t {
 struct Sequence {
   SequenceKind kind = SequenceKind::kList;
   std::vector<Value> items;
-  bool spent = false;  // generators only
+  bool spent = false;   // generators only
+  std::string failure;  // what walking it fails with: generators are lazy
   int depth = 1;
 };
 
@@ -55,6 +56,9 @@ struct Dict {
   int depth = 1;
   const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
+  const Value* find(const char* key) const {
+    return find(std::string_view(key));
+  }
   // Replaces the value of an equal key, keeping its place.
   void set(Value key, Value value);
 };
@@ -64,6 +68,10 @@ class Object {
  public:
   virtual ~Object() = default;
   virtual std::string_view type_name() const = 0;
+  // How jinja2 names it in "... has no attribute".
+  virtual std::string holder_name() const {
+    return std::string(type_name()) + " object";
+  }
   virtual std::string repr() const;
   virtual bool callable() const { return false; }
   // How deep what it holds on to nests; see Value::depth.
