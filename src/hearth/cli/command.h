@@ -44,6 +44,8 @@ void cmd_bench(Context& context, const std::vector<std::string>& words);
 void cmd_tokenizer_template(
     Context& context, const std::vector<std::string>& words
 );
+void cmd_data_prepare(Context& context, const std::vector<std::string>& words);
+void cmd_data_inspect(Context& context, const std::vector<std::string>& words);
 void cmd_data_synth(Context& context, const std::vector<std::string>& words);
 void cmd_completion(Context& context, const std::vector<std::string>& words);
 

@@ -38,6 +38,8 @@ struct SourceEntry {
 struct CacheManifest {
   std::string key;  // 32 hexadecimal digits
   std::string tokenizer, chat_template;  // hashes; no template: empty
+  // Where those were read from, to find them again.
+  std::string tokenizer_path, template_path;
   std::uint32_t vocabulary = 0;
   std::string mask;
   std::vector<SourceEntry> sources;

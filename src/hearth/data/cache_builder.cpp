@@ -277,6 +277,8 @@ void CacheBuilder::finish() {
   m.key = journal_.key;
   m.tokenizer = encoder_.text().hash().hex();
   m.chat_template = encoder_.chat() ? encoder_.chat()->hash().hex() : "";
+  m.tokenizer_path = encoder_.text().path();
+  m.template_path = encoder_.chat() ? encoder_.chat()->path() : "";
   m.vocabulary = encoder_.text().vocabulary();
   m.mask = mask_name(encoder_.settings().mask);
   for (const auto& s : sources_) {

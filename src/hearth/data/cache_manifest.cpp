@@ -56,6 +56,8 @@ Json CacheManifest::to_json() const {
   json["key"] = key;
   json["tokenizer"] = tokenizer;
   json["chat_template"] = chat_template;
+  json["tokenizer_path"] = tokenizer_path;
+  json["template_path"] = template_path;
   json["vocabulary"] = vocabulary;
   json["mask"] = mask;
   json["sources"] = Json::array();
@@ -79,6 +81,8 @@ CacheManifest CacheManifest::from_json(
     m.key = json.at("key").get<std::string>();
     m.tokenizer = json.at("tokenizer").get<std::string>();
     m.chat_template = json.at("chat_template").get<std::string>();
+    m.tokenizer_path = json.at("tokenizer_path").get<std::string>();
+    m.template_path = json.at("template_path").get<std::string>();
     m.vocabulary = json.at("vocabulary").get<std::uint32_t>();
     m.mask = json.at("mask").get<std::string>();
     for (const auto& s : json.at("sources")) {

@@ -32,11 +32,17 @@ class TextEncoder {
     return false;
   }
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
+  // What one token says, for people.
+  virtual std::string token_text(std::int32_t id) const {
+    return decode({&id, 1});
+  }
   virtual std::uint32_t vocabulary() const = 0;
   virtual std::optional<std::int32_t> bos() const = 0;
   virtual std::optional<std::int32_t> eos() const = 0;
   // Names everything that decides which ids a text gets.
   virtual Hash128 hash() const = 0;
+  // Where it was read from.
+  virtual std::string path() const { return {}; }
 };
 
 struct RenderedChat {
@@ -56,6 +62,7 @@ class ChatRenderer {
   virtual RenderedChat render(const Json& messages, const Json& tools)
       const = 0;
   virtual Hash128 hash() const = 0;
+  virtual std::string path() const { return {}; }
 };
 
 // Which tokens carry loss.

@@ -32,7 +32,8 @@ Hash128 hash_files(
 class TokenizerEncoder : public TextEncoder {
  public:
   explicit TokenizerEncoder(const std::string& path)
-      : tokenizer_(Tokenizer::load(path)),
+      : path_(path),
+        tokenizer_(Tokenizer::load(path)),
         hash_(hash_files(
             path, {"tokenizer.json", "tokenizer.model", "tokenizer_config.json",
                    "special_tokens_map.json"}
@@ -55,8 +56,7 @@ class TokenizerEncoder : public TextEncoder {
     tokenizer_->encode(text, ids, options_);
     std::size_t at = 0;
     for (const auto id : ids) {
-      std::string bytes = tokenizer_->token_bytes(id);
-      if (bytes.empty()) bytes = tokenizer_->id_to_token(id).value_or("");
+      const std::string bytes = token_text(id);
       begins.push_back(at);
       const std::string_view rest = text.substr(at);
       if (rest.starts_with(bytes)) {
@@ -75,6 +75,11 @@ class TokenizerEncoder : public TextEncoder {
   std::string decode(std::span<const std::int32_t> ids) const override {
     return tokenizer_->decode(ids);
   }
+  std::string token_text(std::int32_t id) const override {
+    std::string bytes = tokenizer_->token_bytes(id);
+    return bytes.empty() ? tokenizer_->id_to_token(id).value_or("") : bytes;
+  }
+  std::string path() const override { return path_; }
   std::uint32_t vocabulary() const override {
     return static_cast<std::uint32_t>(tokenizer_->id_limit());
   }
@@ -85,6 +90,7 @@ class TokenizerEncoder : public TextEncoder {
   Hash128 hash() const override { return hash_; }
 
  private:
+  std::string path_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<std::int32_t> bos_;
   EncodeOptions options_;
@@ -94,7 +100,8 @@ class TokenizerEncoder : public TextEncoder {
 class TemplateRenderer : public ChatRenderer {
  public:
   explicit TemplateRenderer(const std::string& path)
-      : templates_(ChatTemplates::load(path)),
+      : path_(path),
+        templates_(ChatTemplates::load(path)),
         hash_(hash_files(
             path, {"chat_template.jinja", "tokenizer_config.json",
                    "special_tokens_map.json"}
@@ -124,8 +131,10 @@ class TemplateRenderer : public ChatRenderer {
     return chat;
   }
   Hash128 hash() const override { return hash_; }
+  std::string path() const override { return path_; }
 
  private:
+  std::string path_;
   ChatTemplates templates_;
   Hash128 hash_;
 };
