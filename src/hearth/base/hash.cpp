@@ -37,7 +37,9 @@ void eat_stripe(std::array<std::uint64_t, 4>& lanes, const unsigned char* p) {
 }
 
 std::uint64_t eat_tail(
-    std::uint64_t hash, const unsigned char* p, std::size_t size
+    std::uint64_t hash,
+    const unsigned char* p,
+    std::size_t size
 ) {
   for (; size >= 8; p += 8, size -= 8) {
     hash ^= mix(0, load<std::uint64_t>(p));
@@ -58,8 +60,7 @@ std::uint64_t eat_tail(
 
 Hash64::Hash64(std::uint64_t seed)
     : seed_(seed),
-      lanes_{
-          seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1} {}
+      lanes_{seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1} {}
 
 void Hash64::update(const void* data, std::size_t size) {
   auto* p = static_cast<const unsigned char*>(data);

@@ -28,5 +28,6 @@ struct CaseGroup {
 std::vector<CaseGroup> case_groups();
 
 std::vector<BenchCase> base_cases(const CaseContext& context);
+std::vector<BenchCase> dataset_cases(const CaseContext& context);
 
 }  // namespace hearth::bench

@@ -56,7 +56,9 @@ data::DataConfig read_config(const DataFlags& flags) {
       continue;
     }
     YamlNode file = read_yaml_file(word);
-    std::erase_if(file.entries, [](const auto& e) { return e.first != "data"; });
+    std::erase_if(file.entries, [](const auto& e) {
+      return e.first != "data";
+    });
     reader.apply(file);
   }
   if (!flags.on_bad_line.empty()) {
@@ -79,9 +81,11 @@ data::DataConfig read_config(const DataFlags& flags) {
 std::atomic<bool> g_interrupted{false};
 
 data::PrepareResult prepare(
-    const Context& context, const data::DataConfig& config,
+    const Context& context,
+    const data::DataConfig& config,
     const std::vector<data::DataSource>& sources,
-    const data::ExampleEncoder& encoder, bool force
+    const data::ExampleEncoder& encoder,
+    bool force
 ) {
   std::uint64_t total = 0;
   for (const auto& s : sources) {
@@ -117,7 +121,8 @@ bool is_cache(const std::string& word) {
 }
 
 std::optional<data::ExampleEncoder> encoder_of(
-    const data::CacheManifest& manifest, const std::string& tokenizer
+    const data::CacheManifest& manifest,
+    const std::string& tokenizer
 ) {
   const std::string path =
       tokenizer.empty() ? manifest.tokenizer_path : tokenizer;
@@ -178,7 +183,9 @@ void cmd_data_prepare(Context& context, const std::vector<std::string>& words) {
       "stopped goes on where it was; one that is there is used as it is.",
       context.common
   );
-  args.rest("RECIPE", flags.words, "Recipe, and overrides such as data.limit=9");
+  args.rest(
+      "RECIPE", flags.words, "Recipe, and overrides such as data.limit=9"
+  );
   args.option("--data", flags.files, "Files, folders, globs; PATH:WEIGHT");
   args.option("-t,--tokenizer", flags.tokenizer, "Tokenizer file or folder");
   args.option("-o,--output", flags.output, "Cache folder");
@@ -202,22 +209,26 @@ void cmd_data_prepare(Context& context, const std::vector<std::string>& words) {
   const double rate = megabytes_per_second(result);
   if (context.common.json) {
     context.json(
-        "hearth.data.prepare/1",
-        {{"cache", result.folder}, {"reused", result.reused},
-         {"resumed", result.resumed}, {"seconds", result.seconds},
-         {"mb_per_s", rate}, {"report", result.report.to_json()}}
+        "hearth.data.prepare/1", {{"cache", result.folder},
+                                  {"reused", result.reused},
+                                  {"resumed", result.resumed},
+                                  {"seconds", result.seconds},
+                                  {"mb_per_s", rate},
+                                  {"report", result.report.to_json()}}
     );
     return;
   }
-  context.print(fmt::format(
-      "{}\n{}  {}\n", result.folder, result.report.to_text(),
-      result.reused
-          ? "it was there already"
-          : fmt::format(
-                "{}in {}, {:.1f} MB/s", result.resumed ? "resumed, " : "",
-                format_seconds(result.seconds), rate
-            )
-  ));
+  context.print(
+      fmt::format(
+          "{}\n{}  {}\n", result.folder, result.report.to_text(),
+          result.reused
+              ? "it was there already"
+              : fmt::format(
+                    "{}in {}, {:.1f} MB/s", result.resumed ? "resumed, " : "",
+                    format_seconds(result.seconds), rate
+                )
+      )
+  );
 }
 
 void cmd_data_inspect(Context& context, const std::vector<std::string>& words) {

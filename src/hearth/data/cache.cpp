@@ -30,7 +30,8 @@ CacheManifest read_manifest(const std::string& folder) {
 }
 
 void check_shard(
-    const io::TokenShard& shard, const ShardEntry& entry,
+    const io::TokenShard& shard,
+    const ShardEntry& entry,
     const CacheManifest& manifest
 ) {
   const auto& info = shard.info();
@@ -49,7 +50,8 @@ void check_shard(
 }  // namespace
 
 std::uint64_t count_duplicates(
-    const std::string& folder, const std::vector<ShardEntry>& shards,
+    const std::string& folder,
+    const std::vector<ShardEntry>& shards,
     std::size_t hashes_a_pass
 ) {
   std::uint64_t documents = 0, duplicates = 0;
@@ -74,12 +76,14 @@ std::uint64_t count_duplicates(
 
 DocumentSet::Place DocumentSet::place(std::uint64_t document) const {
   if (document >= documents()) {
-    throw UsageError(fmt::format(
-        "[data.cache] document must be below {}, got {}", documents(), document
-    ));
+    throw UsageError(
+        fmt::format(
+            "[data.cache] document must be below {}, got {}", documents(),
+            document
+        )
+    );
   }
-  const auto after =
-      std::upper_bound(starts_.begin(), starts_.end(), document);
+  const auto after = std::upper_bound(starts_.begin(), starts_.end(), document);
   const auto shard = static_cast<std::size_t>(after - starts_.begin()) - 1;
   return {shards_[shard], document - starts_[shard]};
 }
@@ -94,9 +98,11 @@ TokenCache::TokenCache(const std::string& folder)
   train_.resize(manifest_.sources.size());
   valid_.resize(manifest_.sources.size());
   for (const auto& entry : manifest_.shards) {
-    shards_.push_back(std::make_unique<io::TokenShard>(
-        (fs::path(folder) / entry.file).string()
-    ));
+    shards_.push_back(
+        std::make_unique<io::TokenShard>(
+            (fs::path(folder) / entry.file).string()
+        )
+    );
     const io::TokenShard& shard = *shards_.back();
     check_shard(shard, entry, manifest_);
     auto& sets = entry.split == Split::kTrain ? train_ : valid_;

@@ -36,7 +36,7 @@ struct SourceEntry {
 };
 
 struct CacheManifest {
-  std::string key;  // 32 hexadecimal digits
+  std::string key;                       // 32 hexadecimal digits
   std::string tokenizer, chat_template;  // hashes; no template: empty
   // Where those were read from, to find them again.
   std::string tokenizer_path, template_path;
@@ -53,7 +53,8 @@ struct CacheManifest {
 
 // The key of what prepare_cache would build; reads every data file once.
 Hash128 cache_key(
-    const std::vector<DataSource>& sources, const CacheSettings& settings,
+    const std::vector<DataSource>& sources,
+    const CacheSettings& settings,
     const ExampleEncoder& encoder
 );
 
@@ -78,8 +79,10 @@ struct PrepareResult {
 };
 
 PrepareResult prepare_cache(
-    const std::vector<DataSource>& sources, const CacheSettings& settings,
-    const ExampleEncoder& encoder, const PrepareOptions& options
+    const std::vector<DataSource>& sources,
+    const CacheSettings& settings,
+    const ExampleEncoder& encoder,
+    const PrepareOptions& options
 );
 
 // The documents of one source and split, in order.

@@ -1,20 +1,13 @@
-#include <chrono>
 #include <filesystem>
-
-#include <fcntl.h>
-#include <sys/file.h>
 
 #include <fmt/format.h>
 
 #include "hearth/base/atomic_file.h"
-#include "hearth/base/env.h"
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/thread_pool.h"
-#include "hearth/data/cache.h"
+#include "hearth/data/cache_builder_impl.h"
 #include "hearth/data/cache_impl.h"
-#include "hearth/data/cache_journal_impl.h"
-#include "hearth/data/cache_pipeline.h"
 
 namespace hearth::data {
 namespace {
@@ -30,58 +23,7 @@ const char* mask_name(MaskMode mode) {
   return mode == MaskMode::kAssistant ? "assistant" : "last";
 }
 
-class CacheBuilder {
- public:
-  CacheBuilder(
-      const std::vector<DataSource>& sources, const CacheSettings& settings,
-      const ExampleEncoder& encoder, const PrepareOptions& options,
-      std::string folder, Hash128 key
-  )
-      : sources_(sources),
-        settings_(settings),
-        encoder_(encoder),
-        options_(options),
-        folder_(std::move(folder)),
-        key_(key) {
-    journal_.key = key.hex();
-    for (const auto& s : sources) {
-      for (const auto& f : s.files) total_ += f.bytes;
-    }
-  }
-
-  // Takes up an unfinished build of the same key. True when there was one.
-  bool resume();
-  void run();
-  std::uint64_t new_bytes() const { return new_bytes_; }
-  const CacheReport& report() const { return journal_.report; }
-
- private:
-  const std::vector<DataSource>& sources_;
-  const CacheSettings& settings_;
-  const ExampleEncoder& encoder_;
-  const PrepareOptions& options_;
-  std::string folder_;
-  Hash128 key_;
-  Journal journal_;
-  std::unique_ptr<io::TokenShardWriter> writers_[2];
-  std::string names_[2];
-  std::uint64_t total_ = 0, before_ = 0, new_bytes_ = 0;
-
-  std::string path(const std::string& name) const {
-    return (fs::path(folder_) / name).string();
-  }
-  void clean() const;
-  void run_source(const DataSource& source);
-  void tell(const DataSource& source, const EncodedChunk& chunk);
-  bool take(const DataSource& source, const DataFile& file,
-            EncodedRecord& record);
-  void add(const DataSource& source, const EncodedDocument& document, int split);
-  io::TokenShardWriter& writer(const DataSource& source, int split);
-  bool full() const;
-  void close_shards();
-  void write_journal() const;
-  void finish();
-};
+}  // namespace
 
 bool CacheBuilder::resume() {
   const std::string file = path(kJournalName);
@@ -117,7 +59,8 @@ void CacheBuilder::clean() const {
 }
 
 io::TokenShardWriter& CacheBuilder::writer(
-    const DataSource& source, int split
+    const DataSource& source,
+    int split
 ) {
   auto& w = writers_[split];
   if (w) return *w;
@@ -138,7 +81,9 @@ io::TokenShardWriter& CacheBuilder::writer(
 }
 
 void CacheBuilder::add(
-    const DataSource& source, const EncodedDocument& d, int split
+    const DataSource& source,
+    const EncodedDocument& d,
+    int split
 ) {
   CacheReport& r = journal_.report;
   io::TokenShardWriter& w = writer(source, split);
@@ -156,7 +101,9 @@ void CacheBuilder::add(
 
 // False when the source has given all it may.
 bool CacheBuilder::take(
-    const DataSource& source, const DataFile& file, EncodedRecord& record
+    const DataSource& source,
+    const DataFile& file,
+    EncodedRecord& record
 ) {
   CacheReport& r = journal_.report;
   journal_.position.at = record.next;
@@ -238,7 +185,9 @@ void CacheBuilder::run_source(const DataSource& source) {
     EncodedChunk chunk;
     for (bool more = true; more && pipeline.next(chunk);) {
       if (options_.stop && options_.stop()) {
-        throw Interrupted("[data.prepare_cache] interrupted; prepare again to go on");
+        throw Interrupted(
+            "[data.prepare_cache] interrupted; prepare again to go on"
+        );
       }
       journal_.position.file = chunk.file;
       for (auto& record : chunk.records) {
@@ -266,11 +215,13 @@ void CacheBuilder::run() {
 void CacheBuilder::finish() {
   CacheReport& r = journal_.report;
   if (r.documents == 0) {
-    throw UsageError(fmt::format(
-        "[data.prepare_cache] the data must hold a usable record, got none "
-        "({} bad lines)",
-        r.bad_lines
-    ));
+    throw UsageError(
+        fmt::format(
+            "[data.prepare_cache] the data must hold a usable record, got none "
+            "({} bad lines)",
+            r.bad_lines
+        )
+    );
   }
   r.duplicates = count_duplicates(folder_, journal_.shards);
   CacheManifest m;
@@ -290,88 +241,6 @@ void CacheBuilder::finish() {
   m.report = r;
   write_file_atomically(path(kManifestName), to_json_text(m.to_json()));
   fs::remove(path(kJournalName));
-}
-
-// Makes the folder ready for this key; true when it already holds the cache.
-bool already_there(const std::string& folder, const std::string& key, bool force) {
-  const fs::path manifest = fs::path(folder) / kManifestName;
-  if (fs::exists(manifest)) {
-    try {
-      if (TokenCache(folder).manifest().key == key) return true;
-    } catch (const Error&) {
-      if (!force) throw;
-    }
-    if (!force) {
-      throw UsageError(
-          fmt::format(
-              "[data.prepare_cache] {} holds a cache of other data or settings",
-              folder
-          ),
-          "choose another folder, or --force to replace it"
-      );
-    }
-    fs::remove(manifest);
-  } else if (!force && !fs::exists(fs::path(folder) / kJournalName)) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      const auto name = entry.path().filename().string();
-      if (name.find(".tok") == std::string::npos && !name.starts_with(kJournalName)) {
-        throw UsageError(
-            fmt::format(
-                "[data.prepare_cache] {} must be empty or a token cache, it "
-                "holds {}",
-                folder, name
-            ),
-            "choose another folder, or --force"
-        );
-      }
-    }
-  }
-  return false;
-}
-
-// One build at a time in a folder; the lock ends with the process.
-FileHandle lock_folder(const std::string& folder) {
-  fs::create_directories(folder);
-  auto handle = FileHandle::open(folder, O_RDONLY | O_DIRECTORY, "open");
-  if (flock(handle.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw Error(
-        "[data.prepare_cache] another process is preparing " + folder
-    );
-  }
-  return handle;
-}
-
-}  // namespace
-
-PrepareResult prepare_cache(
-    const std::vector<DataSource>& sources, const CacheSettings& settings,
-    const ExampleEncoder& encoder, const PrepareOptions& options
-) {
-  const auto start = std::chrono::steady_clock::now();
-  const Hash128 key = cache_key(sources, settings, encoder);
-  PrepareResult result;
-  result.folder = options.folder.empty()
-                      ? (fs::path(env::cache_folder()) / "data" / key.hex())
-                            .string()
-                      : options.folder;
-  const FileHandle lock = lock_folder(result.folder);
-  if (already_there(result.folder, key.hex(), options.force)) {
-    result.reused = true;
-    result.report = TokenCache(result.folder).manifest().report;
-  } else {
-    CacheBuilder builder(
-        sources, settings, encoder, options, result.folder, key
-    );
-    result.resumed = builder.resume();
-    builder.run();
-    result.report = builder.report();
-    result.new_bytes = builder.new_bytes();
-  }
-  result.seconds = std::chrono::duration<double>(
-                       std::chrono::steady_clock::now() - start
-  )
-                       .count();
-  return result;
 }
 
 }  // namespace hearth::data

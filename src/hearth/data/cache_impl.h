@@ -11,7 +11,8 @@ ShardEntry shard_from_json(const Json& json);
 // Documents beyond the first of equal content, over all shards, in passes of
 // bounded memory.
 std::uint64_t count_duplicates(
-    const std::string& folder, const std::vector<ShardEntry>& shards,
+    const std::string& folder,
+    const std::vector<ShardEntry>& shards,
     std::size_t hashes_a_pass = std::size_t{4} << 20
 );
 

@@ -20,7 +20,8 @@ Json Journal::to_json() const {
       {"taken", taken},
       {"pairs", pairs},
       {"shards", Json::array()},
-      {"report", report.to_json()}};
+      {"report", report.to_json()}
+  };
   for (const auto& s : shards) json["shards"].push_back(shard_to_json(s));
   return json;
 }

@@ -1,10 +1,10 @@
 #include <vector>
 
+#include <fcntl.h>
+
+#include "hearth/base/file_handle.h"
 #include "hearth/data/cache.h"
 #include "hearth/data/dataset_stream.h"
-#include "hearth/base/file_handle.h"
-
-#include <fcntl.h>
 
 namespace hearth::data {
 namespace {
@@ -13,8 +13,7 @@ namespace {
 constexpr std::uint64_t kEncodingVersion = 1;
 
 void add_file(ContentHash& hash, const DataFile& file) {
-  const auto handle =
-      FileHandle::open(file.path, O_RDONLY | O_CLOEXEC, "read");
+  const auto handle = FileHandle::open(file.path, O_RDONLY | O_CLOEXEC, "read");
   std::vector<std::byte> block(std::size_t{1} << 20);
   std::uint64_t at = 0;
   while (const auto got = handle.read_at(block, at)) {
@@ -28,8 +27,9 @@ void add_file(ContentHash& hash, const DataFile& file) {
 void add_settings(ContentHash& hash, const CacheSettings& s) {
   const auto& r = s.read;
   const auto& f = r.fields;
-  for (const auto* name : {&f.text, &f.prompt, &f.completion, &f.messages,
-                           &f.tools, &f.chosen, &f.rejected, &r.separator}) {
+  for (const auto* name :
+       {&f.text, &f.prompt, &f.completion, &f.messages, &f.tools, &f.chosen,
+        &f.rejected, &r.separator}) {
     hash.field(*name);
   }
   // What a bad line does decides whether there are shards, not what is in
@@ -42,7 +42,8 @@ void add_settings(ContentHash& hash, const CacheSettings& s) {
 }  // namespace
 
 Hash128 cache_key(
-    const std::vector<DataSource>& sources, const CacheSettings& settings,
+    const std::vector<DataSource>& sources,
+    const CacheSettings& settings,
     const ExampleEncoder& encoder
 ) {
   ContentHash hash;

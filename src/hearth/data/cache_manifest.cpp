@@ -14,10 +14,14 @@ constexpr const char* kSchema = "hearth.cache/1";
 // A manifest names files in its own folder and nowhere else.
 void check_name(const std::string& name) {
   const bool plain = !name.empty() && name.size() < 100 && name[0] != '.' &&
-                     std::all_of(name.begin(), name.end(), [](char c) {
-                       return (c >= 'a' && c <= 'z') ||
-                              (c >= '0' && c <= '9') || c == '-' || c == '.';
-                     });
+                     std::all_of(
+                         name.begin(), name.end(),
+                         [](char c) {
+                           return (c >= 'a' && c <= 'z') ||
+                                  (c >= '0' && c <= '9') || c == '-' ||
+                                  c == '.';
+                         }
+                     );
   if (!plain) throw FormatError("a shard's name must be plain, got " + name);
 }
 
@@ -30,7 +34,8 @@ Json shard_to_json(const ShardEntry& s) {
       {"split", s.split == Split::kTrain ? "train" : "valid"},
       {"documents", s.documents},
       {"tokens", s.tokens},
-      {"checksum", fmt::format("{:016x}", s.checksum)}};
+      {"checksum", fmt::format("{:016x}", s.checksum)}
+  };
 }
 
 ShardEntry shard_from_json(const Json& json) {
@@ -45,8 +50,7 @@ ShardEntry shard_from_json(const Json& json) {
   s.split = split == "train" ? Split::kTrain : Split::kValid;
   s.documents = json.at("documents").get<std::uint64_t>();
   s.tokens = json.at("tokens").get<std::uint64_t>();
-  s.checksum =
-      std::stoull(json.at("checksum").get<std::string>(), nullptr, 16);
+  s.checksum = std::stoull(json.at("checksum").get<std::string>(), nullptr, 16);
   return s;
 }
 
@@ -71,7 +75,8 @@ Json CacheManifest::to_json() const {
 }
 
 CacheManifest CacheManifest::from_json(
-    const Json& json, const std::string& file
+    const Json& json,
+    const std::string& file
 ) {
   try {
     if (json.at("schema").get<std::string>() != kSchema) {

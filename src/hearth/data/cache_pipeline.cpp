@@ -9,8 +9,11 @@
 namespace hearth::data {
 
 EncodePipeline::EncodePipeline(
-    const std::vector<DataFile>& files, const ReadSettings& read,
-    const ExampleEncoder& encoder, InputPosition from, int threads
+    const std::vector<DataFile>& files,
+    const ReadSettings& read,
+    const ExampleEncoder& encoder,
+    InputPosition from,
+    int threads
 )
     : files_(files),
       read_(read),
@@ -32,7 +35,9 @@ EncodePipeline::~EncodePipeline() {
 
 // The next chunk of any file, with its place in the order.
 bool EncodePipeline::pull(
-    RawChunk& raw, EncodedChunk& out, std::uint64_t& number
+    RawChunk& raw,
+    EncodedChunk& out,
+    std::uint64_t& number
 ) {
   std::lock_guard lock(input_mutex_);
   if (input_done_) return false;
@@ -63,7 +68,10 @@ bool EncodePipeline::pull_from_file(RawChunk& raw, EncodedChunk& out) {
 }
 
 void EncodePipeline::encode(
-    RecordParser& parser, Record& record, const RawChunk& raw, EncodedChunk& out
+    RecordParser& parser,
+    Record& record,
+    const RawChunk& raw,
+    EncodedChunk& out
 ) const {
   out.records.clear();
   out.records.reserve(raw.records.size());
@@ -73,8 +81,7 @@ void EncodePipeline::encode(
     e.next = r.next;
     e.bytes = r.end - r.begin;
     if (r.too_long) {
-      e.problem =
-          fmt::format("a line must fit {} bytes", read_.max_line_bytes);
+      e.problem = fmt::format("a line must fit {} bytes", read_.max_line_bytes);
       continue;
     }
     const std::string_view bytes(raw.bytes.data() + r.begin, e.bytes);

@@ -39,8 +39,11 @@ struct EncodedChunk {
 class EncodePipeline {
  public:
   EncodePipeline(
-      const std::vector<DataFile>& files, const ReadSettings& read,
-      const ExampleEncoder& encoder, InputPosition from, int threads
+      const std::vector<DataFile>& files,
+      const ReadSettings& read,
+      const ExampleEncoder& encoder,
+      InputPosition from,
+      int threads
   );
   ~EncodePipeline();
   // False after the last file. Rethrows what a worker met, in its place.

@@ -3,10 +3,10 @@
 #include <csignal>
 #include <cstdlib>
 
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <gtest/gtest.h>
+#include <spawn.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/random.h"
@@ -30,11 +30,15 @@ std::string some_jsonl(int lines, std::uint64_t seed = 1) {
     std::string word(1 + random.below(60), 'a');
     for (auto& c : word) c = static_cast<char>('a' + random.below(26));
     switch (random.below(4)) {
-      case 0: out += R"({"text": ")" + word + "\"}\n"; break;
+      case 0:
+        out += R"({"text": ")" + word + "\"}\n";
+        break;
       case 1:
         out += R"({"prompt": "p", "completion": ")" + word + "\"}\n";
         break;
-      case 2: out += "not json " + word + "\n"; break;
+      case 2:
+        out += "not json " + word + "\n";
+        break;
       default:
         out += R"({"messages": [{"role": "user", "content": "u"}, )"
                R"({"role": "assistant", "content": ")" +
@@ -52,8 +56,10 @@ CacheSettings small_shards() {
 }
 
 PrepareResult prepare(
-    const std::vector<DataSource>& sources, const std::string& folder,
-    const CacheSettings& settings, int threads = 2
+    const std::vector<DataSource>& sources,
+    const std::string& folder,
+    const CacheSettings& settings,
+    int threads = 2
 ) {
   PrepareOptions options;
   options.folder = folder;
@@ -64,13 +70,12 @@ PrepareResult prepare(
 TEST(Cache, HoldsWhatTheDataSays) {
   TempFolder t;
   const auto sources = find_sources({t.write(
-      "a.jsonl",
-      R"({"text": "abc"})"
-      "\n"
-      R"({"prompt": "q", "completion": "zz"})"
-      "\nbroken\n\n"
-      R"({"text": "abc", "id": 7})"
-      "\n"
+      "a.jsonl", R"({"text": "abc"})"
+                 "\n"
+                 R"({"prompt": "q", "completion": "zz"})"
+                 "\nbroken\n\n"
+                 R"({"text": "abc", "id": 7})"
+                 "\n"
   )});
   const auto result = prepare(sources, t / "c", {});
   EXPECT_EQ(result.report.documents, 3u);
@@ -162,7 +167,9 @@ TEST(Cache, KilledAtRandomResumesToTheSameBytes) {
   std::string filter = "--gtest_filter=CacheChild.DISABLED_Prepare";
   std::string run = "--gtest_also_run_disabled_tests";
   std::string brief = "--gtest_brief=1";
-  char* argv[] = {self.data(), filter.data(), run.data(), brief.data(), nullptr};
+  char* argv[] = {
+      self.data(), filter.data(), run.data(), brief.data(), nullptr
+  };
   RandomStream random{RandomKey(4)};
   int kills = 0, status = -1;
   for (int turn = 0; turn < 200; ++turn) {

@@ -15,9 +15,11 @@ std::vector<std::string> words(const YamlNode& node, std::string_view key) {
   std::vector<std::string> out;
   auto add = [&](const YamlNode& item) {
     if (item.kind != YamlNode::Kind::kScalar) {
-      throw UsageError(fmt::format(
-          "{}: {} must be a path or a list of paths", node.where(), key
-      ));
+      throw UsageError(
+          fmt::format(
+              "{}: {} must be a path or a list of paths", node.where(), key
+          )
+      );
     }
     out.push_back(item.scalar);
   };
@@ -62,14 +64,15 @@ void DataConfig::fields(FieldVisitor& v) {
   v("valid", valid, "share held out by content (2%), or files of its own");
   v("tokenizer", tokenizer, "tokenizer file or folder");
   v("template", chat_template, "chat template: auto, none, or a file");
-  v("mask", mask, "what carries loss",
-    one_of({"assistant", "last", "all"}));
+  v("mask", mask, "what carries loss", one_of({"assistant", "last", "all"}));
   v("length", length, "tokens a row", at_least(1));
   v("pack", pack, "several documents a row, attention kept inside each");
   v("arrange", arrange, "rows: auto follows pack",
     one_of({"auto", "pack", "pad", "stream", "concat"}));
-  v("overlong", overlong, "documents longer than a row; auto: plain text is "
-    "split, the rest cut", one_of({"auto", "split", "truncate", "drop"}));
+  v("overlong", overlong,
+    "documents longer than a row; auto: plain text is "
+    "split, the rest cut",
+    one_of({"auto", "split", "truncate", "drop"}));
   v("limit", limit, "records taken from each source; 0: all", at_least(0));
   v("on_bad_line", on_bad_line, "a line that cannot be read",
     one_of({"skip", "fatal"}));
@@ -147,12 +150,15 @@ ExampleEncoder make_encoder(const DataConfig& config) {
 }
 
 LoaderConfig loader_config(
-    const DataConfig& config, const std::vector<DataSource>& sources,
-    std::uint64_t tokens_per_batch, std::uint64_t seed
+    const DataConfig& config,
+    const std::vector<DataSource>& sources,
+    std::uint64_t tokens_per_batch,
+    std::uint64_t seed
 ) {
   LoaderConfig c;
-  const std::string arrange =
-      config.arrange != "auto" ? config.arrange : config.pack ? "pack" : "pad";
+  const std::string arrange = config.arrange != "auto" ? config.arrange
+                              : config.pack            ? "pack"
+                                                       : "pad";
   c.arrange = arrange == "pack"  ? Arrange::kPack
               : arrange == "pad" ? Arrange::kPad
                                  : Arrange::kStream;

@@ -18,7 +18,7 @@ struct FieldNamesConfig {
 };
 
 struct DataConfig {
-  YamlNode train;  // a path, folder or glob, or a list of them
+  YamlNode train;                // a path, folder or glob, or a list of them
   std::vector<std::string> mix;  // PATH:WEIGHT, instead of train
   std::string valid = "off";     // a share such as 2%, or paths of its own
   YamlNode tokenizer;            // a path; {train: ...} is for `train`
@@ -55,8 +55,10 @@ ExampleEncoder make_encoder(const DataConfig& config);
 // Rows of data.length; tokens_per_batch is rounded down to whole rows, at
 // least one. Sources of equal weight 0 are seen as they come.
 LoaderConfig loader_config(
-    const DataConfig& config, const std::vector<DataSource>& sources,
-    std::uint64_t tokens_per_batch, std::uint64_t seed
+    const DataConfig& config,
+    const std::vector<DataSource>& sources,
+    std::uint64_t tokens_per_batch,
+    std::uint64_t seed
 );
 
 }  // namespace hearth::data

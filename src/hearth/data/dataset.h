@@ -39,7 +39,7 @@ struct DataFile {
 
 // One part of a mix: files that share a weight.
 struct DataSource {
-  std::string name;  // as the user wrote it
+  std::string name;   // as the user wrote it
   double weight = 0;  // share of the tokens seen; 0 for all: as they come
   std::vector<DataFile> files;
   bool held_out = false;  // all of it is validation, whatever its hashes

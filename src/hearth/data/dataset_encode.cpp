@@ -64,25 +64,31 @@ std::uint64_t EncodedDocument::trained() const {
 
 ExampleEncoder::ExampleEncoder(
     std::shared_ptr<const TextEncoder> text,
-    std::shared_ptr<const ChatRenderer> chat, EncodeSettings settings
+    std::shared_ptr<const ChatRenderer> chat,
+    EncodeSettings settings
 )
     : text_(std::move(text)), chat_(std::move(chat)), settings_(settings) {}
 
 void ExampleEncoder::encode(
-    const Record& record, std::vector<EncodedDocument>& out
+    const Record& record,
+    std::vector<EncodedDocument>& out
 ) const {
   using Kind = Record::Kind;
   const std::size_t first = out.size();
   const bool templated = chat_ != nullptr;
   switch (record.kind) {
-    case Kind::kText: out.push_back(plain(record.text)); break;
+    case Kind::kText:
+      out.push_back(plain(record.text));
+      break;
     case Kind::kCompletion:
       out.push_back(
           templated ? chat(dialogue(record.prompt, record.completion), nullptr)
                     : completion(record.prompt, record.completion)
       );
       break;
-    case Kind::kChat: out.push_back(chat(record.messages, record.tools)); break;
+    case Kind::kChat:
+      out.push_back(chat(record.messages, record.tools));
+      break;
     case Kind::kPreference:
       if (!record.chosen_messages.is_null()) {
         out.push_back(chat(record.chosen_messages, record.tools));
@@ -113,7 +119,8 @@ EncodedDocument ExampleEncoder::plain(std::string_view text) const {
 }
 
 EncodedDocument ExampleEncoder::completion(
-    std::string_view prompt, std::string_view completion
+    std::string_view prompt,
+    std::string_view completion
 ) const {
   EncodedDocument d;
   if (settings_.add_bos && text_->bos()) d.ids.push_back(*text_->bos());
@@ -126,7 +133,8 @@ EncodedDocument ExampleEncoder::completion(
 }
 
 EncodedDocument ExampleEncoder::chat(
-    const Json& messages, const Json& tools
+    const Json& messages,
+    const Json& tools
 ) const {
   if (!chat_) {
     throw FormatError("messages need a chat template, and there is none");
@@ -162,7 +170,8 @@ EncodedDocument ExampleEncoder::chat(
 // Cuts the text at the turns' borders: what the model sees when it generates
 // is a prompt that ends there, tokenised by itself.
 void ExampleEncoder::encode_parts(
-    const RenderedChat& chat, EncodedDocument& d
+    const RenderedChat& chat,
+    EncodedDocument& d
 ) const {
   const std::string_view text = chat.text;
   std::size_t at = 0;

@@ -22,12 +22,15 @@ class TextEncoder {
   // Appends the ids of a text; special tokens in it are recognised, none is
   // added. Called from several threads at once.
   virtual void encode(
-      std::string_view text, std::vector<std::int32_t>& out
+      std::string_view text,
+      std::vector<std::int32_t>& out
   ) const = 0;
   // The same for a whole text, with the byte each token begins at. False when
   // tokens cannot be told apart in the text (it was normalised on the way).
   virtual bool encode_placed(
-      std::string_view, std::vector<std::int32_t>&, std::vector<std::size_t>&
+      std::string_view,
+      std::vector<std::int32_t>&,
+      std::vector<std::size_t>&
   ) const {
     return false;
   }
@@ -59,8 +62,10 @@ class ChatRenderer {
  public:
   virtual ~ChatRenderer() = default;
   // Throws when the template refuses the messages. Called from several threads.
-  virtual RenderedChat render(const Json& messages, const Json& tools)
-      const = 0;
+  virtual RenderedChat render(
+      const Json& messages,
+      const Json& tools
+  ) const = 0;
   virtual Hash128 hash() const = 0;
   virtual std::string path() const { return {}; }
 };
@@ -74,9 +79,9 @@ enum class MaskMode {
 
 struct EncodeSettings {
   MaskMode mask = MaskMode::kAssistant;
-  bool add_bos = true;            // where the tokenizer has one
-  bool add_eos = true;            // after plain text and completions
-  std::uint32_t max_tokens = 0;   // longer documents are cut; 0: never
+  bool add_bos = true;           // where the tokenizer has one
+  bool add_eos = true;           // after plain text and completions
+  std::uint32_t max_tokens = 0;  // longer documents are cut; 0: never
 };
 
 struct EncodedDocument {
@@ -92,7 +97,8 @@ class ExampleEncoder {
   // The renderer may be null: records that need one are refused then.
   ExampleEncoder(
       std::shared_ptr<const TextEncoder> text,
-      std::shared_ptr<const ChatRenderer> chat, EncodeSettings settings
+      std::shared_ptr<const ChatRenderer> chat,
+      EncodeSettings settings
   );
   // One document, or two for a preference (chosen, then rejected). Throws
   // FormatError that says what is wrong with the record.
@@ -109,7 +115,8 @@ class ExampleEncoder {
 
   EncodedDocument plain(std::string_view text) const;
   EncodedDocument completion(
-      std::string_view prompt, std::string_view completion
+      std::string_view prompt,
+      std::string_view completion
   ) const;
   EncodedDocument chat(const Json& messages, const Json& tools) const;
   void encode_parts(const RenderedChat& chat, EncodedDocument& d) const;

@@ -13,7 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 bool ends_with_any(
-    std::string_view name, std::initializer_list<std::string_view> ends
+    std::string_view name,
+    std::initializer_list<std::string_view> ends
 ) {
   return std::any_of(ends.begin(), ends.end(), [&](auto end) {
     return name.ends_with(end);
@@ -38,7 +39,9 @@ bool has_wildcard(std::string_view path) {
 }
 
 void add_folder(
-    const fs::path& root, std::string_view pattern, std::vector<DataFile>& out
+    const fs::path& root,
+    std::string_view pattern,
+    std::vector<DataFile>& out
 ) {
   const auto options = fs::directory_options::skip_permission_denied;
   for (const auto& entry : fs::recursive_directory_iterator(root, options)) {
@@ -93,10 +96,9 @@ bool parse_number(std::string_view text, double& out) {
 DataSource parse_entry(const std::string& entry, bool& weighted) {
   DataSource source{entry, 1, {}, false};
   const auto colon = entry.rfind(':');
-  weighted = colon != std::string::npos && !fs::exists(entry) &&
-             parse_number(
-                 std::string_view(entry).substr(colon + 1), source.weight
-             );
+  weighted =
+      colon != std::string::npos && !fs::exists(entry) &&
+      parse_number(std::string_view(entry).substr(colon + 1), source.weight);
   if (!weighted) return source;
   if (!(source.weight > 0) || source.weight > 1e9) {
     throw UsageError(
@@ -141,11 +143,14 @@ std::vector<DataSource> find_sources(const std::vector<std::string>& entries) {
     sources.back().files = find_files(sources.back().name);
   }
   if (with_weight != 0 && with_weight != entries.size()) {
-    throw UsageError(fmt::format(
-        "[data.find_sources] all sources of a mix need a weight or none, got "
-        "{} of {}",
-        with_weight, entries.size()
-    ));
+    throw UsageError(
+        fmt::format(
+            "[data.find_sources] all sources of a mix need a weight or none, "
+            "got "
+            "{} of {}",
+            with_weight, entries.size()
+        )
+    );
   }
   for (auto& source : sources) source.weight *= with_weight > 0;
   return sources;
@@ -163,11 +168,14 @@ double parse_share(std::string_view text) {
   const bool percent = text.ends_with('%');
   if (!parse_number(text.substr(0, text.size() - percent), share) ||
       !(share >= 0) || (share *= percent ? 0.01 : 1) >= 1) {
-    throw UsageError(fmt::format(
-        "[data.parse_share] a share must be like 2% or 0.02 and below 1, got "
-        "'{}'",
-        text
-    ));
+    throw UsageError(
+        fmt::format(
+            "[data.parse_share] a share must be like 2% or 0.02 and below 1, "
+            "got "
+            "'{}'",
+            text
+        )
+    );
   }
   return share;
 }

@@ -42,7 +42,9 @@ std::size_t plain_run(std::string_view text, std::size_t at) {
   return at;
 }
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 }  // namespace
 
@@ -181,13 +183,20 @@ void JsonCursor::word(std::string_view text) {
 
 void JsonCursor::skip_value() {
   switch (peek()) {
-    case '"': return skip_string();
-    case '{': return read_object([&](std::string_view) { skip_value(); });
-    case '[': return read_array([&] { skip_value(); });
-    case 't': return word("true");
-    case 'f': return word("false");
-    case 'n': return word("null");
-    default: number();
+    case '"':
+      return skip_string();
+    case '{':
+      return read_object([&](std::string_view) { skip_value(); });
+    case '[':
+      return read_array([&] { skip_value(); });
+    case 't':
+      return word("true");
+    case 'f':
+      return word("false");
+    case 'n':
+      return word("null");
+    default:
+      number();
   }
 }
 
@@ -211,9 +220,12 @@ Json JsonCursor::read_value() {
       read_array([&] { array.push_back(read_value()); });
       return array;
     }
-    case 't': return word("true"), Json(true);
-    case 'f': return word("false"), Json(false);
-    case 'n': return word("null"), Json(nullptr);
+    case 't':
+      return word("true"), Json(true);
+    case 'f':
+      return word("false"), Json(false);
+    case 'n':
+      return word("null"), Json(nullptr);
     default: {
       // Out of a double's range is the one thing the grammar lets through.
       Json value = Json::parse(number(), nullptr, false);

@@ -20,7 +20,9 @@ bool blank(std::string_view text) {
 // The latest place in [low, high] where text may be cut: after a newline, else
 // between two characters.
 std::size_t cut_point(
-    std::string_view text, std::size_t low, std::size_t high
+    std::string_view text,
+    std::size_t low,
+    std::size_t high
 ) {
   const auto newline = text.rfind('\n', high - 1);
   if (newline != std::string_view::npos && newline + 1 > low) {
@@ -34,7 +36,9 @@ std::size_t cut_point(
 }  // namespace
 
 RecordReader::RecordReader(
-    const DataFile& file, const ReadSettings& settings, ReadPosition from
+    const DataFile& file,
+    const ReadSettings& settings,
+    ReadPosition from
 )
     : settings_(settings),
       format_(file.format),
@@ -150,10 +154,8 @@ bool RecordReader::next(RawChunk& chunk) {
     if (cut(searched, found)) {
       take(found, chunk);
       searched = 0;
-    } else if (
-        format_ == FileFormat::kJsonl &&
-        buffer_.size() - begin_ > settings_.max_line_bytes
-    ) {
+    } else if (format_ == FileFormat::kJsonl &&
+               buffer_.size() - begin_ > settings_.max_line_bytes) {
       skip_long_line(chunk);
       searched = 0;
     } else if (!chunk.records.empty()) {

@@ -35,7 +35,9 @@ struct RawChunk {
 class RecordReader {
  public:
   RecordReader(
-      const DataFile& file, const ReadSettings& settings, ReadPosition from = {}
+      const DataFile& file,
+      const ReadSettings& settings,
+      ReadPosition from = {}
   );
   // The next records, at least one; false at the end of the file. Blank lines
   // and empty documents are left out.

@@ -51,7 +51,8 @@ class LineReader {
     if (key == f.completion) {
       return text(f.completion, out_.completion, found_.completion);
     }
-    if (key == f.messages) return chat(f.messages, out_.messages, found_.messages);
+    if (key == f.messages)
+      return chat(f.messages, out_.messages, found_.messages);
     if (key == f.chosen) {
       return either(f.chosen, out_.chosen, out_.chosen_messages, found_.chosen);
     }
@@ -92,7 +93,9 @@ class LineReader {
     found = true;
   }
   void either(
-      const std::string& name, std::string& text_out, Json& chat_out,
+      const std::string& name,
+      std::string& text_out,
+      Json& chat_out,
       bool& found
   ) {
     if (cursor_.peek() == '[') return chat(name, chat_out, found);
@@ -103,10 +106,9 @@ class LineReader {
       cursor_.fail(fmt::format("\"{}\" must have a message", name));
     }
     for (const auto& message : chat) {
-      const auto role = message.is_object() ? message.find("role")
-                                            : message.end();
-      if (!message.is_object() || role == message.end() ||
-          !role->is_string()) {
+      const auto role =
+          message.is_object() ? message.find("role") : message.end();
+      if (!message.is_object() || role == message.end() || !role->is_string()) {
         cursor_.fail(
             fmt::format("each of \"{}\" must be an object with a role", name)
         );
@@ -120,25 +122,32 @@ class LineReader {
   Found found_;
 };
 
-Record::Kind kind_of(const Found& found, const Record& r,
-                     const RecordFields& f) {
+Record::Kind kind_of(
+    const Found& found,
+    const Record& r,
+    const RecordFields& f
+) {
   if (found.messages) return Record::Kind::kChat;
   if (found.chosen && found.rejected) {
     if (r.chosen_messages.is_null() != r.rejected_messages.is_null()) {
-      throw FormatError(fmt::format(
-          "\"{}\" and \"{}\" must both be text or both be messages", f.chosen,
-          f.rejected
-      ));
+      throw FormatError(
+          fmt::format(
+              "\"{}\" and \"{}\" must both be text or both be messages",
+              f.chosen, f.rejected
+          )
+      );
     }
     return Record::Kind::kPreference;
   }
   if (found.prompt && found.completion) return Record::Kind::kCompletion;
   if (found.text) return Record::Kind::kText;
-  throw FormatError(fmt::format(
-      "a record must have \"{}\", \"{}\" and \"{}\", \"{}\", or \"{}\" and "
-      "\"{}\"",
-      f.text, f.prompt, f.completion, f.messages, f.chosen, f.rejected
-  ));
+  throw FormatError(
+      fmt::format(
+          "a record must have \"{}\", \"{}\" and \"{}\", \"{}\", or \"{}\" and "
+          "\"{}\"",
+          f.text, f.prompt, f.completion, f.messages, f.chosen, f.rejected
+      )
+  );
 }
 
 }  // namespace
@@ -164,7 +173,9 @@ std::uint64_t Record::content_hash() const {
 }
 
 void RecordParser::parse(
-    std::string_view bytes, FileFormat format, Record& out
+    std::string_view bytes,
+    FileFormat format,
+    Record& out
 ) {
   out.clear();
   if (!is_valid_utf8(bytes)) {

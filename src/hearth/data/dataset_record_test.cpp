@@ -29,7 +29,8 @@ std::string refusal(std::string_view line) {
 TEST(DatasetRecord, Kinds) {
   using Kind = Record::Kind;
   EXPECT_EQ(parse(R"({"text":"a","meta":{"text":"no"}})").text, "a");
-  const auto completion = parse(R"({"prompt":"p","completion":"c","text":"t"})");
+  const auto completion =
+      parse(R"({"prompt":"p","completion":"c","text":"t"})");
   EXPECT_EQ(completion.kind, Kind::kCompletion);
   EXPECT_TRUE(completion.text.empty());
   const auto chat = parse(
@@ -37,22 +38,27 @@ TEST(DatasetRecord, Kinds) {
   );
   EXPECT_EQ(chat.kind, Kind::kChat);
   EXPECT_EQ(chat.tools.size(), 1u);
-  const auto pair = parse(
-      R"({"prompt":"p","chosen":"a","rejected":"b","completion":null})"
-  );
+  const auto pair =
+      parse(R"({"prompt":"p","chosen":"a","rejected":"b","completion":null})");
   EXPECT_EQ(pair.kind, Kind::kPreference);
   EXPECT_EQ(pair.rejected, "b");
 }
 
 TEST(DatasetRecord, WhatIsWrongIsSaid) {
   EXPECT_NE(refusal("[1]").find("jq -c"), std::string::npos);
-  EXPECT_NE(refusal(R"({"text": 5})").find("\"text\" must be a string"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"text": 5})").find("\"text\" must be a string"),
+      std::string::npos
+  );
   EXPECT_NE(refusal("{}").find("a record must have"), std::string::npos);
-  EXPECT_NE(refusal(R"({"messages":[]})").find("must have a message"),
-            std::string::npos);
-  EXPECT_NE(refusal(R"({"messages":[{"content":"x"}]})").find("role"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"messages":[]})").find("must have a message"),
+      std::string::npos
+  );
+  EXPECT_NE(
+      refusal(R"({"messages":[{"content":"x"}]})").find("role"),
+      std::string::npos
+  );
   EXPECT_NE(refusal(R"({"text":"a")"), "");
   EXPECT_NE(refusal(R"({"text":"a"} x)"), "");
   const std::string deep(100, '[');
@@ -65,18 +71,46 @@ TEST(DatasetRecord, HashIsOfContentOnly) {
   };
   EXPECT_EQ(hash(R"({"text":"a"})"), hash(R"({ "id": 3, "text" : "\u0061" })"));
   EXPECT_NE(hash(R"({"text":"a"})"), hash(R"({"text":"b"})"));
-  EXPECT_NE(hash(R"({"prompt":"a","completion":"b"})"),
-            hash(R"({"prompt":"ab","completion":""})"));
+  EXPECT_NE(
+      hash(R"({"prompt":"a","completion":"b"})"),
+      hash(R"({"prompt":"ab","completion":""})")
+  );
 }
 
 // base/json.h is the reference for what is JSON and what it says.
 TEST(DatasetJson, AgreesWithTheGeneralParser) {
   RandomStream random{RandomKey(11)};
   const std::string_view pieces[] = {
-      "{",  "}",    "[",      "]",    ":",     ",",     "\"a\"",  "\"\\n\"",
-      "1",  "-0",   "01",     "1e5",  "1.",    ".5",    "true",   "false",
-      "nul", "null", "\"\\u00e9\"", "\"\\x\"", " ", "\t", "\"\x01\"", "\"é\"",
-      "\"\\ud83d\\ude00\"", "1E+", "-", "12345678901234567890", "1e999"};
+      "{",
+      "}",
+      "[",
+      "]",
+      ":",
+      ",",
+      "\"a\"",
+      "\"\\n\"",
+      "1",
+      "-0",
+      "01",
+      "1e5",
+      "1.",
+      ".5",
+      "true",
+      "false",
+      "nul",
+      "null",
+      "\"\\u00e9\"",
+      "\"\\x\"",
+      " ",
+      "\t",
+      "\"\x01\"",
+      "\"é\"",
+      "\"\\ud83d\\ude00\"",
+      "1E+",
+      "-",
+      "12345678901234567890",
+      "1e999"
+  };
   int valid = 0;
   for (int round = 0; round < 60000; ++round) {
     std::string text = random.below(2) ? "[" : "{\"k\":";

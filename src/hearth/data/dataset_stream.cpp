@@ -141,7 +141,8 @@ void skip(ByteStream& stream, std::uint64_t bytes) {
 }  // namespace
 
 std::unique_ptr<ByteStream> open_stream(
-    const std::string& path, std::uint64_t offset
+    const std::string& path,
+    std::uint64_t offset
 ) {
   auto file = FileHandle::open(path, O_RDONLY | O_CLOEXEC, "read");
   std::array<unsigned char, 4> magic{};

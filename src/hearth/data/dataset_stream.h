@@ -22,7 +22,8 @@ class ByteStream {
 // Starts at `offset` decompressed bytes: a seek in a plain file, a skip in a
 // compressed one. An offset past the end gives an empty stream.
 std::unique_ptr<ByteStream> open_stream(
-    const std::string& path, std::uint64_t offset = 0
+    const std::string& path,
+    std::uint64_t offset = 0
 );
 
 }  // namespace hearth::data

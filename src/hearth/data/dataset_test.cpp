@@ -1,9 +1,8 @@
 #include "hearth/data/dataset.h"
 
+#include <gtest/gtest.h>
 #include <zlib.h>
 #include <zstd.h>
-
-#include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/random.h"
@@ -34,9 +33,9 @@ std::string zstd(const std::string& text) {
   ZSTD_CCtx* context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
   std::string out(ZSTD_compressBound(text.size()), 0);
-  out.resize(ZSTD_compress2(
-      context, out.data(), out.size(), text.data(), text.size()
-  ));
+  out.resize(
+      ZSTD_compress2(context, out.data(), out.size(), text.data(), text.size())
+  );
   ZSTD_freeCCtx(context);
   return out;
 }
@@ -53,7 +52,8 @@ struct Got {
 };
 
 std::vector<Got> read(
-    const std::string& path, const ReadSettings& settings,
+    const std::string& path,
+    const ReadSettings& settings,
     ReadPosition from = {}
 ) {
   const DataFile file = find_sources({path})[0].files[0];
@@ -156,8 +156,7 @@ TEST(DatasetReader, LongLinesAreDroppedWhateverTheirLength) {
   ReadSettings settings;
   settings.max_line_bytes = 1000;
   for (std::size_t size : {1000u, 1001u, 300000u, 3000000u}) {
-    const std::string text =
-        "first\n" + std::string(size, 'x') + "\nthird";
+    const std::string text = "first\n" + std::string(size, 'x') + "\nthird";
     const auto got = read(t.write("a.jsonl", text), settings);
     ASSERT_EQ(got.size(), 3u);
     EXPECT_EQ(got[1].too_long, size > 1000);

@@ -16,7 +16,8 @@ namespace hearth::data::testing {
 class ByteEncoder : public TextEncoder {
  public:
   void encode(
-      std::string_view text, std::vector<std::int32_t>& out
+      std::string_view text,
+      std::vector<std::int32_t>& out
   ) const override {
     for (unsigned char c : text) out.push_back(c + 3);
   }
@@ -46,7 +47,8 @@ class BracketRenderer : public ChatRenderer {
       const std::size_t begin = chat.text.size();
       chat.text += messages[i].at("content").get<std::string>();
       if (messages[i].contains("train")) chat.text += "LEAK";
-      if (role == "assistant") chat.turns.push_back({begin, chat.text.size(), i});
+      if (role == "assistant")
+        chat.turns.push_back({begin, chat.text.size(), i});
     }
     return chat;
   }
@@ -57,8 +59,10 @@ class BracketRenderer : public ChatRenderer {
 };
 
 inline ExampleEncoder byte_encoder(EncodeSettings settings = {}) {
-  return {std::make_shared<ByteEncoder>(),
-          std::make_shared<BracketRenderer>(), settings};
+  return {
+      std::make_shared<ByteEncoder>(), std::make_shared<BracketRenderer>(),
+      settings
+  };
 }
 
 class TempFolder {

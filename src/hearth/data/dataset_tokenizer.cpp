@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 // Of the given file and those beside it that tokenizers and templates are
 // read from.
 Hash128 hash_files(
-    const std::string& path, std::initializer_list<const char*> names
+    const std::string& path,
+    std::initializer_list<const char*> names
 ) {
   ContentHash hash;
   auto add = [&](const fs::path& file) {
@@ -35,20 +36,23 @@ class TokenizerEncoder : public TextEncoder {
       : path_(path),
         tokenizer_(Tokenizer::load(path)),
         hash_(hash_files(
-            path, {"tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-                   "special_tokens_map.json"}
+            path,
+            {"tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+             "special_tokens_map.json"}
         )) {
     const auto prefix = tokenizer_->prefix_ids();
     if (!prefix.empty()) bos_ = prefix.front();
     options_.add_special = false;
   }
   void encode(
-      std::string_view text, std::vector<std::int32_t>& out
+      std::string_view text,
+      std::vector<std::int32_t>& out
   ) const override {
     tokenizer_->encode(text, out, options_);
   }
   bool encode_placed(
-      std::string_view text, std::vector<std::int32_t>& ids,
+      std::string_view text,
+      std::vector<std::int32_t>& ids,
       std::vector<std::size_t>& begins
   ) const override {
     ids.clear();
@@ -61,9 +65,7 @@ class TokenizerEncoder : public TextEncoder {
       const std::string_view rest = text.substr(at);
       if (rest.starts_with(bytes)) {
         at += bytes.size();
-      } else if (
-          bytes.starts_with(' ') && rest.starts_with(bytes.substr(1))
-      ) {
+      } else if (bytes.starts_with(' ') && rest.starts_with(bytes.substr(1))) {
         // A space that the tokenizer puts before a text.
         at += bytes.size() - 1;
       } else {
@@ -103,8 +105,9 @@ class TemplateRenderer : public ChatRenderer {
       : path_(path),
         templates_(ChatTemplates::load(path)),
         hash_(hash_files(
-            path, {"chat_template.jinja", "tokenizer_config.json",
-                   "special_tokens_map.json"}
+            path,
+            {"chat_template.jinja", "tokenizer_config.json",
+             "special_tokens_map.json"}
         )) {}
   RenderedChat render(const Json& messages, const Json& tools) const override {
     ChatOptions options;
@@ -117,9 +120,9 @@ class TemplateRenderer : public ChatRenderer {
     options.now->tm_wday = 5;
     options.now->tm_yday = 207;
     const bool with_tools = tools.is_array() && !tools.empty();
-    auto rendering = templates_.choose(with_tools).render_for_training(
-        messages, options, TrainOn::kAllAssistant
-    );
+    auto rendering =
+        templates_.choose(with_tools)
+            .render_for_training(messages, options, TrainOn::kAllAssistant);
     RenderedChat chat;
     chat.text = std::move(rendering.text);
     for (const auto& turn : rendering.turns) {

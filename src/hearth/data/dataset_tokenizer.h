@@ -15,8 +15,6 @@ std::shared_ptr<const TextEncoder> load_text_encoder(const std::string& path);
 // From a .jinja file or a tokenizer's folder. Throws FormatError when there is
 // no template. Templates that ask for the date get a fixed one, so that a
 // cache made tomorrow is the one made today.
-std::shared_ptr<const ChatRenderer> load_chat_renderer(
-    const std::string& path
-);
+std::shared_ptr<const ChatRenderer> load_chat_renderer(const std::string& path);
 
 }  // namespace hearth::data

@@ -15,8 +15,12 @@ constexpr std::size_t kMapWidth = 64;
 constexpr std::size_t kMapRows = 32;
 
 DocumentView view_document(
-    const TokenCache& cache, const ExampleEncoder* encoder, Split split,
-    std::size_t source, std::uint64_t document, std::uint64_t most
+    const TokenCache& cache,
+    const ExampleEncoder* encoder,
+    Split split,
+    std::size_t source,
+    std::uint64_t document,
+    std::uint64_t most
 ) {
   const auto& set = cache.sets(split)[source];
   const auto place = set.place(document);
@@ -31,9 +35,8 @@ DocumentView view_document(
   for (const auto& span : place.shard->spans(place.index)) {
     std::fill(trained.begin() + span.begin, trained.begin() + span.end, 1);
   }
-  view.trained = static_cast<std::uint64_t>(
-      std::count(trained.begin(), trained.end(), 1)
-  );
+  view.trained =
+      static_cast<std::uint64_t>(std::count(trained.begin(), trained.end(), 1));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::string text = encoder ? encoder->text().token_text(ids[i])
                                : fmt::format("{} ", ids[i]);
@@ -57,8 +60,10 @@ std::string map_row(const Batch& b, std::uint32_t row) {
 }
 
 void view_batches(
-    std::shared_ptr<const TokenCache> cache, LoaderConfig config,
-    const InspectOptions& options, Inspection& out
+    std::shared_ptr<const TokenCache> cache,
+    LoaderConfig config,
+    const InspectOptions& options,
+    Inspection& out
 ) {
   config.split = options.split;
   config.workers = 0;
@@ -70,7 +75,8 @@ void view_batches(
     out.packing.documents += b.samples.size();
     if (out.batches.size() >= options.batches) continue;
     BatchView view{b.step, b.rows, b.length, b.tokens, b.trained, {}};
-    for (std::uint32_t r = 0; r < std::min<std::size_t>(b.rows, kMapRows); ++r) {
+    for (std::uint32_t r = 0; r < std::min<std::size_t>(b.rows, kMapRows);
+         ++r) {
       view.map.push_back(map_row(b, r));
     }
     out.batches.push_back(std::move(view));
@@ -86,7 +92,8 @@ void view_batches(
 }
 
 void find_drift(
-    const CacheManifest& m, const ExampleEncoder* encoder,
+    const CacheManifest& m,
+    const ExampleEncoder* encoder,
     std::vector<std::string>& drift
 ) {
   if (!encoder) {
@@ -112,8 +119,10 @@ double PackingView::efficiency() const {
 }
 
 Inspection inspect_cache(
-    std::shared_ptr<const TokenCache> cache, const ExampleEncoder* encoder,
-    LoaderConfig loader, const InspectOptions& options
+    std::shared_ptr<const TokenCache> cache,
+    const ExampleEncoder* encoder,
+    LoaderConfig loader,
+    const InspectOptions& options
 ) {
   Inspection out;
   out.manifest = cache->manifest();
@@ -138,8 +147,10 @@ Inspection inspect_cache(
 }
 
 std::vector<std::string> check_round_trip(
-    const std::vector<DataSource>& sources, const ReadSettings& read,
-    const ExampleEncoder& encoder, std::size_t records
+    const std::vector<DataSource>& sources,
+    const ReadSettings& read,
+    const ExampleEncoder& encoder,
+    std::size_t records
 ) {
   std::vector<std::string> lines;
   std::size_t checked = 0, changed = 0, refused = 0;
@@ -179,15 +190,21 @@ std::vector<std::string> check_round_trip(
     }
   }
   if (changed > 0) {
-    lines.push_back(fmt::format(
-        "{} of {} texts do not come back from their tokens, the first at {}",
-        changed, checked, first_changed
-    ));
+    lines.push_back(
+        fmt::format(
+            "{} of {} texts do not come back from their tokens, the first at "
+            "{}",
+            changed, checked, first_changed
+        )
+    );
   }
   if (refused > 0) {
-    lines.push_back(fmt::format(
-        "{} records cannot be rendered, the first: {}", refused, first_refused
-    ));
+    lines.push_back(
+        fmt::format(
+            "{} records cannot be rendered, the first: {}", refused,
+            first_refused
+        )
+    );
   }
   return lines;
 }

@@ -63,15 +63,19 @@ struct InspectOptions {
 // The encoder is the one in use now; null shows ids only. `loader` says how
 // batches would be made.
 Inspection inspect_cache(
-    std::shared_ptr<const TokenCache> cache, const ExampleEncoder* encoder,
-    LoaderConfig loader, const InspectOptions& options
+    std::shared_ptr<const TokenCache> cache,
+    const ExampleEncoder* encoder,
+    LoaderConfig loader,
+    const InspectOptions& options
 );
 
 // Renders and tokenises the first records of the data, and returns a line for
 // each kind of thing that does not survive the round trip.
 std::vector<std::string> check_round_trip(
-    const std::vector<DataSource>& sources, const ReadSettings& read,
-    const ExampleEncoder& encoder, std::size_t records = 100
+    const std::vector<DataSource>& sources,
+    const ReadSettings& read,
+    const ExampleEncoder& encoder,
+    std::size_t records = 100
 );
 
 std::string inspection_to_text(const Inspection& inspection, bool color);

@@ -26,13 +26,27 @@ std::string escape(std::string_view text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      case '\n': out += "⏎\n"; break;
-      case '\t': out += "⇥\t"; break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '\n':
+        out += "⏎\n";
+        break;
+      case '\t':
+        out += "⇥\t";
+        break;
       default:
         if (byte < 0x20 || byte == 0x7F) {
           out += fmt::format("\\x{:02x}", byte);

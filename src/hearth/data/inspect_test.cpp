@@ -69,7 +69,9 @@ TEST_F(InspectTest, NothingFromTheDataGetsOutOfItsPlace) {
     if (!tag) visible += c;
     if (c == '>') tag = false;
   }
-  EXPECT_NE(visible.find("&lt;script&gt;alert(&#39;x&#39;)"), std::string::npos);
+  EXPECT_NE(
+      visible.find("&lt;script&gt;alert(&#39;x&#39;)"), std::string::npos
+  );
   EXPECT_EQ(html.find("<script"), std::string::npos);
   EXPECT_EQ(html.find('\x1b'), std::string::npos);
   EXPECT_EQ(html.find("http"), std::string::npos) << "nothing is fetched";
@@ -95,7 +97,8 @@ TEST_F(InspectTest, DriftIsFound) {
 class LossyEncoder : public testing::ByteEncoder {
  public:
   void encode(
-      std::string_view text, std::vector<std::int32_t>& out
+      std::string_view text,
+      std::vector<std::int32_t>& out
   ) const override {
     for (unsigned char c : text) out.push_back(std::tolower(c) + 3);
   }
@@ -103,9 +106,7 @@ class LossyEncoder : public testing::ByteEncoder {
 
 TEST_F(InspectTest, RoundTrip) {
   inspect(nullptr, "{\"text\": \"Abc\"}\n{\"text\": \"abc\"}\n");
-  EXPECT_TRUE(
-      check_round_trip(sources_, {}, testing::byte_encoder()).empty()
-  );
+  EXPECT_TRUE(check_round_trip(sources_, {}, testing::byte_encoder()).empty());
   const ExampleEncoder lossy(std::make_shared<LossyEncoder>(), nullptr, {});
   const auto lines = check_round_trip(sources_, {}, lossy);
   ASSERT_EQ(lines.size(), 1u);

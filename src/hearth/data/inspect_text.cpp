@@ -112,23 +112,31 @@ Json inspection_to_json(const Inspection& in) {
     Json tokens = Json::array();
     for (const auto& t : d.shown) tokens.push_back({t.id, t.text, t.trained});
     json["documents"].push_back(
-        {{"split", d.split}, {"source", d.source}, {"document", d.document},
-         {"tokens", d.tokens}, {"trained", d.trained}, {"shown", tokens}}
+        {{"split", d.split},
+         {"source", d.source},
+         {"document", d.document},
+         {"tokens", d.tokens},
+         {"trained", d.trained},
+         {"shown", tokens}}
     );
   }
   json["batches"] = Json::array();
   for (const auto& b : in.batches) {
     json["batches"].push_back(
-        {{"step", b.step}, {"rows", b.rows}, {"length", b.length},
-         {"tokens", b.tokens}, {"trained", b.trained}, {"map", b.map}}
+        {{"step", b.step},
+         {"rows", b.rows},
+         {"length", b.length},
+         {"tokens", b.tokens},
+         {"trained", b.trained},
+         {"map", b.map}}
     );
   }
   const auto& p = in.packing;
-  json["packing"] = {
-      {"batches", p.batches}, {"efficiency", p.efficiency()},
-      {"tokens", p.tokens}, {"padding", p.padding}, {"trained", p.trained},
-      {"truncated", p.truncated}, {"split", p.split}, {"dropped", p.dropped},
-      {"untrained", p.untrained}};
+  json["packing"] = {{"batches", p.batches},    {"efficiency", p.efficiency()},
+                     {"tokens", p.tokens},      {"padding", p.padding},
+                     {"trained", p.trained},    {"truncated", p.truncated},
+                     {"split", p.split},        {"dropped", p.dropped},
+                     {"untrained", p.untrained}};
   return json;
 }
 

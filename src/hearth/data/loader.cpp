@@ -47,16 +47,14 @@ class Loader::Engine {
     stats_.batches += 1;
     stats_.tokens += batch.tokens;
     stats_.trained += batch.trained;
-    stats_.padding +=
-        std::uint64_t{batch.rows} * batch.length - batch.tokens;
+    stats_.padding += std::uint64_t{batch.rows} * batch.length - batch.tokens;
     return true;
   }
 
   Json state() const { return position_to_json(given_, fingerprint_); }
 
   void restore(const Json& json) {
-    PlanPosition p =
-        position_from_json(json, fingerprint_, *cache_, config_);
+    PlanPosition p = position_from_json(json, fingerprint_, *cache_, config_);
     stop();
     planner_.seek(p);
     given_ = std::move(p);
@@ -200,9 +198,17 @@ Loader::Loader(std::shared_ptr<const TokenCache> cache, LoaderConfig config) {
 
 Loader::~Loader() = default;
 
-bool Loader::next(Batch& batch) { return engine_->next(batch); }
-Json Loader::state() const { return engine_->state(); }
-void Loader::restore(const Json& state) { engine_->restore(state); }
-LoaderStats Loader::stats() const { return engine_->stats(); }
+bool Loader::next(Batch& batch) {
+  return engine_->next(batch);
+}
+Json Loader::state() const {
+  return engine_->state();
+}
+void Loader::restore(const Json& state) {
+  engine_->restore(state);
+}
+LoaderStats Loader::stats() const {
+  return engine_->stats();
+}
 
 }  // namespace hearth::data

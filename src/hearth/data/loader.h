@@ -47,7 +47,7 @@ struct LoaderConfig {
   int workers = 1;  // 0: fill when asked; -1: choose by measurement
   // The demand that -1 measures against.
   double demand_tokens_per_second = 1e6;
-  int prefetch = 4;  // batches made ahead
+  int prefetch = 4;         // batches made ahead
   int rank = 0, ranks = 1;  // rows are dealt to ranks in equal parts
 };
 
@@ -122,7 +122,8 @@ void check_loader_config(const LoaderConfig& config);
 // Tries worker counts against the demand and returns what it saw; the best
 // one, the smallest whose stall is under 1 % or else the least stall, is last.
 std::vector<WorkerTrial> try_workers(
-    std::shared_ptr<const TokenCache> cache, LoaderConfig config
+    std::shared_ptr<const TokenCache> cache,
+    LoaderConfig config
 );
 
 }  // namespace hearth::data

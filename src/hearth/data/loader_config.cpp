@@ -22,8 +22,10 @@ void check_loader_config(const LoaderConfig& c) {
       c.shapes.size() == 1 || c.arrange != Arrange::kPad,
       "several lengths need packing or a stream"
   );
-  require(c.ranks >= 1 && c.rank >= 0 && c.rank < c.ranks,
-          fmt::format("rank must be in 0..{}, got {}", c.ranks - 1, c.rank));
+  require(
+      c.ranks >= 1 && c.rank >= 0 && c.rank < c.ranks,
+      fmt::format("rank must be in 0..{}, got {}", c.ranks - 1, c.rank)
+  );
   auto check_length = [&](std::uint32_t length) {
     require(
         length > 0 && c.tokens_per_batch % length == 0 &&

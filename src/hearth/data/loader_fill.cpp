@@ -18,7 +18,9 @@ struct Rows {
   // Weight 1 where the token at [begin, begin + count) of the document carries
   // loss.
   void weigh(
-      const DocumentSet::Place& place, std::uint64_t begin, std::size_t count,
+      const DocumentSet::Place& place,
+      std::uint64_t begin,
+      std::size_t count,
       float* out
   ) const {
     if (!place.shard->has_spans()) {
@@ -27,20 +29,16 @@ struct Rows {
     }
     for (const auto& span : place.shard->spans(place.index)) {
       const std::uint64_t from = std::max<std::uint64_t>(span.begin, begin);
-      const std::uint64_t to =
-          std::min<std::uint64_t>(span.end, begin + count);
+      const std::uint64_t to = std::min<std::uint64_t>(span.end, begin + count);
       if (from < to) std::fill(out + (from - begin), out + (to - begin), 1.0f);
     }
   }
 
   void put(const Sample& s, std::int32_t segment) const {
-    const auto place =
-        cache.sets(config.split)[s.source].place(s.document);
+    const auto place = cache.sets(config.split)[s.source].place(s.document);
     const std::size_t first = at(s);
     const std::size_t count = s.length;
-    place.shard->read(
-        place.index, s.begin, {batch.ids.data() + first, count}
-    );
+    place.shard->read(place.index, s.begin, {batch.ids.data() + first, count});
     // The target of the last input is read; the others are at hand.
     std::copy_n(
         batch.ids.data() + first + 1, count - 1, batch.targets.data() + first
@@ -61,8 +59,7 @@ struct Rows {
 
   // One text a row: token c of the row is the target of token c - 1.
   void put_overlapped(const Sample& s) const {
-    const auto place =
-        cache.sets(config.split)[s.source].place(s.document);
+    const auto place = cache.sets(config.split)[s.source].place(s.document);
     const std::size_t row = std::size_t{s.row} * batch.length;
     std::vector<std::int32_t> ids(s.length);
     std::vector<float> weights(s.length);
@@ -86,7 +83,9 @@ struct Rows {
 }  // namespace
 
 void fill_batch(
-    const TokenCache& cache, const LoaderConfig& config, const BatchPlan& plan,
+    const TokenCache& cache,
+    const LoaderConfig& config,
+    const BatchPlan& plan,
     Batch& batch
 ) {
   batch.step = plan.step;
@@ -101,7 +100,8 @@ void fill_batch(
   batch.weights.assign(size, 0.0f);
   batch.samples.clear();
   const Rows rows{cache, config, batch};
-  const std::uint32_t first = batch.rows * static_cast<std::uint32_t>(config.rank);
+  const std::uint32_t first =
+      batch.rows * static_cast<std::uint32_t>(config.rank);
   std::uint32_t row = ~0u;
   std::int32_t segment = 0;
   for (Sample s : plan.samples) {
@@ -121,11 +121,9 @@ void fill_batch(
         return v != 0;
       })
   );
-  batch.trained = static_cast<std::uint64_t>(
-      std::count_if(batch.weights.begin(), batch.weights.end(), [](float v) {
-        return v > 0;
-      })
-  );
+  batch.trained = static_cast<std::uint64_t>(std::count_if(
+      batch.weights.begin(), batch.weights.end(), [](float v) { return v > 0; }
+  ));
 }
 
 }  // namespace hearth::data

@@ -7,7 +7,9 @@ namespace hearth::data {
 
 // Only the rows of config.rank are filled.
 void fill_batch(
-    const TokenCache& cache, const LoaderConfig& config, const BatchPlan& plan,
+    const TokenCache& cache,
+    const LoaderConfig& config,
+    const BatchPlan& plan,
     Batch& batch
 );
 

@@ -29,9 +29,11 @@ std::vector<std::uint64_t> epoch_counts(
       continue;
     }
     const double share = rates[i] / fastest * static_cast<double>(items);
-    counts.push_back(std::clamp<std::uint64_t>(
-        static_cast<std::uint64_t>(std::llround(share)), 1, items
-    ));
+    counts.push_back(
+        std::clamp<std::uint64_t>(
+            static_cast<std::uint64_t>(std::llround(share)), 1, items
+        )
+    );
   }
   return counts;
 }
@@ -59,7 +61,9 @@ std::uint64_t Permutation::operator()(std::uint64_t i) const {
 }
 
 DocumentOrder::DocumentOrder(
-    std::vector<OrderSource> sources, RandomKey key, bool shuffle
+    std::vector<OrderSource> sources,
+    RandomKey key,
+    bool shuffle
 )
     : sources_(std::move(sources)), key_(key), shuffle_(shuffle) {
   for (const auto count : epoch_counts(sources_)) {
@@ -68,7 +72,8 @@ DocumentOrder::DocumentOrder(
 }
 
 DocumentOrder::Item DocumentOrder::at(
-    std::uint64_t epoch, std::uint64_t index
+    std::uint64_t epoch,
+    std::uint64_t index
 ) const {
   if (shuffle_) index = Permutation(size(), key_.fold(epoch))(index);
   const auto after = std::upper_bound(starts_.begin(), starts_.end(), index);

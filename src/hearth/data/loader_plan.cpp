@@ -28,14 +28,17 @@ std::uint32_t unit_of(const std::vector<DocumentSet>& sets) {
 }
 
 std::vector<OrderSource> order_sources(
-    const std::vector<DocumentSet>& sets, const LoaderConfig& config
+    const std::vector<DocumentSet>& sets,
+    const LoaderConfig& config
 ) {
   const std::uint32_t unit = unit_of(sets);
   if (!config.weights.empty() && config.weights.size() != sets.size()) {
-    throw UsageError(fmt::format(
-        "[data.loader] {} sources need as many weights, got {}", sets.size(),
-        config.weights.size()
-    ));
+    throw UsageError(
+        fmt::format(
+            "[data.loader] {} sources need as many weights, got {}",
+            sets.size(), config.weights.size()
+        )
+    );
   }
   std::vector<OrderSource> sources;
   for (std::size_t i = 0; i < sets.size(); ++i) {
@@ -48,17 +51,20 @@ std::vector<OrderSource> order_sources(
 }  // namespace
 
 Planner::Planner(
-    std::shared_ptr<const TokenCache> cache, const LoaderConfig& config
+    std::shared_ptr<const TokenCache> cache,
+    const LoaderConfig& config
 )
     : cache_(std::move(cache)),
       config_(config),
       shapes_(
-          config.shapes, config.guarantee,
+          config.shapes,
+          config.guarantee,
           RandomKey(config.seed).fold("loader.shapes")
       ),
       order_(
           order_sources(cache_->sets(config.split), config),
-          RandomKey(config.seed).fold("loader.order"), config.shuffle
+          RandomKey(config.seed).fold("loader.order"),
+          config.shuffle
       ),
       key_(RandomKey(config.seed).fold("loader.window")),
       unit_(unit_of(cache_->sets(config.split))) {
@@ -71,16 +77,20 @@ Planner::Planner(
     const auto rows = config_.tokens_per_batch / bucket /
                       static_cast<std::uint64_t>(config_.ranks);
     if (rows % unit_ != 0) {
-      throw UsageError(fmt::format(
-          "[data.loader] preferences need an even number of rows, got {} of {}",
-          rows, bucket
-      ));
+      throw UsageError(
+          fmt::format(
+              "[data.loader] preferences need an even number of rows, got {} "
+              "of {}",
+              rows, bucket
+          )
+      );
     }
   }
 }
 
 std::uint64_t Planner::length_of(
-    std::uint32_t source, std::uint64_t document
+    std::uint32_t source,
+    std::uint64_t document
 ) const {
   return cache_->sets(config_.split)[source].length(document);
 }
@@ -115,7 +125,9 @@ void Planner::seek(const PlanPosition& position) {
 
 // Takes up to `want` inputs of the document at p and moves p behind them.
 bool Planner::take_stream(
-    PlanPosition& p, std::uint32_t want, Piece& piece
+    PlanPosition& p,
+    std::uint32_t want,
+    Piece& piece
 ) const {
   // Kept apart, a document's last token is a target only.
   const std::uint64_t unused = config_.cross_documents ? 0 : 1;

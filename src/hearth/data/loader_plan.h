@@ -74,19 +74,22 @@ class Planner {
   bool build_window();
   std::vector<Piece> collect(PlanPosition& p);
   void add_document(
-      const DocumentOrder::Item& item, std::vector<Piece>& pieces
+      const DocumentOrder::Item& item,
+      std::vector<Piece>& pieces
   );
-  void arrange_pack(
-      std::vector<Piece>& pieces, std::size_t waiting, bool last
-  );
+  void arrange_pack(std::vector<Piece>& pieces, std::size_t waiting, bool last);
   void deal_rows(
-      std::size_t first, const std::vector<std::vector<Piece>>& bins,
-      const std::vector<std::uint32_t>& capacities, RandomStream& random
+      std::size_t first,
+      const std::vector<std::vector<Piece>>& bins,
+      const std::vector<std::uint32_t>& capacities,
+      RandomStream& random
   );
   void arrange_pad(std::vector<Piece>& pieces, bool last);
   std::vector<std::size_t> pad_rows(
-      const std::vector<Piece>& pieces, const std::vector<std::size_t>& units,
-      std::uint32_t length, bool last
+      const std::vector<Piece>& pieces,
+      const std::vector<std::size_t>& units,
+      std::uint32_t length,
+      bool last
   );
 };
 
@@ -96,7 +99,8 @@ class Planner {
 // and would wait for ever. Returns the bins' contents and keeps what did not
 // fit in `pieces`.
 std::vector<std::vector<Piece>> best_fit_decreasing(
-    std::vector<Piece>& pieces, const std::vector<std::uint32_t>& capacities,
+    std::vector<Piece>& pieces,
+    const std::vector<std::uint32_t>& capacities,
     std::size_t first = 0
 );
 

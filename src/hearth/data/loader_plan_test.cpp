@@ -36,7 +36,8 @@ TEST(LoaderOrder, PermutationsLookRandom) {
 
 // The textbook rule, by trying every bin.
 std::vector<std::uint32_t> plain_best_fit(
-    std::vector<std::uint32_t> items, std::vector<std::uint32_t> room
+    std::vector<std::uint32_t> items,
+    std::vector<std::uint32_t> room
 ) {
   std::stable_sort(items.begin(), items.end(), std::greater<>());
   for (const auto item : items) {

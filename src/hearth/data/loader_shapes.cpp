@@ -10,25 +10,32 @@
 namespace hearth::data {
 
 ShapeSchedule::ShapeSchedule(
-    std::vector<Shape> shapes, std::uint64_t guarantee, RandomKey key
+    std::vector<Shape> shapes,
+    std::uint64_t guarantee,
+    RandomKey key
 )
     : shapes_(std::move(shapes)), key_(key) {
   double sum = 0, rarest = 1;
   for (const auto& s : shapes_) {
     if (s.length == 0 || !(s.probability > 0)) {
-      throw UsageError(fmt::format(
-          "[data.loader] a shape needs a length and a probability above 0, "
-          "got {} at {}",
-          s.length, s.probability
-      ));
+      throw UsageError(
+          fmt::format(
+              "[data.loader] a shape needs a length and a probability above 0, "
+              "got {} at {}",
+              s.length, s.probability
+          )
+      );
     }
     sum += s.probability;
     rarest = std::min(rarest, s.probability);
   }
   if (!(std::abs(sum - 1) < 1e-6)) {
-    throw UsageError(fmt::format(
-        "[data.loader] the shapes' probabilities must add up to 1, got {}", sum
-    ));
+    throw UsageError(
+        fmt::format(
+            "[data.loader] the shapes' probabilities must add up to 1, got {}",
+            sum
+        )
+    );
   }
   if (guarantee == 0) {
     block_ = static_cast<std::uint64_t>(std::ceil(1 / rarest - 1e-9));
@@ -37,10 +44,13 @@ ShapeSchedule::ShapeSchedule(
     block_ = (guarantee + 1) / 2;
   }
   if (block_ < shapes_.size()) {
-    throw UsageError(fmt::format(
-        "[data.loader] {} shapes need a guarantee of at least {} steps, got {}",
-        shapes_.size(), 2 * shapes_.size() - 1, guarantee
-    ));
+    throw UsageError(
+        fmt::format(
+            "[data.loader] {} shapes need a guarantee of at least {} steps, "
+            "got {}",
+            shapes_.size(), 2 * shapes_.size() - 1, guarantee
+        )
+    );
   }
 }
 

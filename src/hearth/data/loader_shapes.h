@@ -20,7 +20,9 @@ class ShapeSchedule {
   // that leaves the probabilities as they are. Throws UsageError for
   // probabilities that do not add up to 1, or a guarantee too short to keep.
   ShapeSchedule(
-      std::vector<Shape> shapes, std::uint64_t guarantee, RandomKey key
+      std::vector<Shape> shapes,
+      std::uint64_t guarantee,
+      RandomKey key
   );
   std::uint32_t length_at(std::uint64_t step) const;
   std::uint64_t guarantee() const { return 2 * block_ - 1; }

@@ -11,9 +11,7 @@ constexpr const char* kSchema = "hearth.loader/1";
 
 }  // namespace
 
-std::string loader_fingerprint(
-    const TokenCache& cache, const LoaderConfig& c
-) {
+std::string loader_fingerprint(const TokenCache& cache, const LoaderConfig& c) {
   ContentHash hash;
   hash.field(cache.manifest().key);
   hash.field(static_cast<std::uint64_t>(c.split))
@@ -34,16 +32,21 @@ std::string loader_fingerprint(
   return hash.digest().hex();
 }
 
-Json position_to_json(
-    const PlanPosition& p, const std::string& fingerprint
-) {
+Json position_to_json(const PlanPosition& p, const std::string& fingerprint) {
   Json json = {
-      {"schema", kSchema},       {"fingerprint", fingerprint},
-      {"step", p.step},          {"epoch", p.epoch},
-      {"index", p.index},        {"offset", p.offset},
-      {"emitted", p.emitted},    {"truncated", p.counts.truncated},
-      {"split", p.counts.split}, {"dropped", p.counts.dropped},
-      {"untrained", p.counts.untrained}, {"carried", Json::array()}};
+      {"schema", kSchema},
+      {"fingerprint", fingerprint},
+      {"step", p.step},
+      {"epoch", p.epoch},
+      {"index", p.index},
+      {"offset", p.offset},
+      {"emitted", p.emitted},
+      {"truncated", p.counts.truncated},
+      {"split", p.counts.split},
+      {"dropped", p.counts.dropped},
+      {"untrained", p.counts.untrained},
+      {"carried", Json::array()}
+  };
   for (const auto& c : p.carried) {
     json["carried"].push_back({c.source, c.document, c.begin, c.length});
   }
@@ -51,7 +54,9 @@ Json position_to_json(
 }
 
 PlanPosition position_from_json(
-    const Json& json, const std::string& fingerprint, const TokenCache& cache,
+    const Json& json,
+    const std::string& fingerprint,
+    const TokenCache& cache,
     const LoaderConfig& config
 ) {
   PlanPosition p;
@@ -75,7 +80,8 @@ PlanPosition position_from_json(
     for (const auto& c : json.at("carried")) {
       const Piece piece{
           c.at(0).get<std::uint32_t>(), c.at(2).get<std::uint32_t>(),
-          c.at(3).get<std::uint32_t>(), c.at(1).get<std::uint64_t>()};
+          c.at(3).get<std::uint32_t>(), c.at(1).get<std::uint64_t>()
+      };
       if (piece.source >= sets.size() || piece.length == 0 ||
           piece.begin + std::uint64_t{piece.length} >=
               sets[piece.source].length(piece.document)) {

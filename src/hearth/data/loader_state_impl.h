@@ -9,15 +9,19 @@ namespace hearth::data {
 
 // Of everything that decides the order of batches.
 std::string loader_fingerprint(
-    const TokenCache& cache, const LoaderConfig& config
+    const TokenCache& cache,
+    const LoaderConfig& config
 );
 Json position_to_json(
-    const PlanPosition& position, const std::string& fingerprint
+    const PlanPosition& position,
+    const std::string& fingerprint
 );
 // Throws UsageError or FormatError for a position that cannot be one of this
 // cache and config.
 PlanPosition position_from_json(
-    const Json& json, const std::string& fingerprint, const TokenCache& cache,
+    const Json& json,
+    const std::string& fingerprint,
+    const TokenCache& cache,
     const LoaderConfig& config
 );
 

@@ -19,8 +19,10 @@ class LoaderTest : public ::testing::Test {
  protected:
   // Documents of random text; those of JSONL files have a masked prompt.
   std::shared_ptr<const TokenCache> make(
-      const std::string& name, const std::vector<int>& documents,
-      std::uint64_t longest = 120, bool pairs = false
+      const std::string& name,
+      const std::vector<int>& documents,
+      std::uint64_t longest = 120,
+      bool pairs = false
   ) {
     RandomStream random{RandomKey(hash64(name))};
     auto word = [&] {
@@ -37,9 +39,7 @@ class LoaderTest : public ::testing::Test {
                             R"(", "rejected": ")" + word() + "\"}\n"
                       : prompt + R"("completion": ")" + word() + "\"}\n";
       }
-      files.push_back(
-          t_.write(name + std::to_string(s) + ".jsonl", text)
-      );
+      files.push_back(t_.write(name + std::to_string(s) + ".jsonl", text));
     }
     CacheSettings settings;
     settings.shard_tokens = 20000;
@@ -284,9 +284,7 @@ TEST_F(LoaderTest, StreamAcrossDocumentsIsOneText) {
     const auto place = set.place(d);
     const std::size_t had = text.size();
     text.resize(had + set.length(d));
-    place.shard->read(
-        place.index, 0, std::span(text).subspan(had)
-    );
+    place.shard->read(place.index, 0, std::span(text).subspan(had));
   }
   std::size_t at = 0;
   for (const auto& b : all_batches(loader)) {
@@ -323,14 +321,15 @@ TEST_F(LoaderTest, EnumeratedShapesAreReachedGuaranteedAndConstantInTokens) {
         ASSERT_EQ(std::uint64_t{b.rows} * b.length, 4096u);
         ASSERT_EQ(b.tokens, 4096u) << "a row of " << b.length << " is short";
         for (const auto& s : b.samples) {
-          longest_document = std::max<std::uint64_t>(longest_document, s.length);
+          longest_document =
+              std::max<std::uint64_t>(longest_document, s.length);
         }
         ++steps[b.length];
         last[b.length] = b.step;
         for (const auto& shape : config.shapes) {
-          const std::uint64_t since =
-              last.count(shape.length) ? b.step - last[shape.length]
-                                       : b.step + 1;
+          const std::uint64_t since = last.count(shape.length)
+                                          ? b.step - last[shape.length]
+                                          : b.step + 1;
           ASSERT_LT(since, every) << shape.length << " stays away";
         }
       }
@@ -444,7 +443,10 @@ TEST_F(LoaderTest, ImpossibleConfigsAreRefused) {
   refused([](auto& c) { c.tokens_per_batch = 1000; });
   refused([](auto& c) { c.shapes = {}; });
   refused([](auto& c) { c.shapes = {{64, .5}, {128, .4}}; });
-  refused([](auto& c) { c.shapes = {{64, .5}, {128, .5}}; c.guarantee = 2; });
+  refused([](auto& c) {
+    c.shapes = {{64, .5}, {128, .5}};
+    c.guarantee = 2;
+  });
   refused([](auto& c) { c.weights = {1, 2}; });
   refused([](auto& c) { c.split = Split::kValid; });
   refused([](auto& c) { c.cross_documents = true; });

@@ -26,7 +26,8 @@ std::uint64_t total_length(const std::vector<Piece>& pieces) {
 // where the room is at least 1 / share of the bin.
 std::uint64_t fill_gaps(
     std::vector<std::vector<Piece>>& bins,
-    const std::vector<std::uint32_t>& capacities, std::vector<Piece>& pieces,
+    const std::vector<std::uint32_t>& capacities,
+    std::vector<Piece>& pieces,
     std::uint32_t share
 ) {
   std::uint64_t cuts = 0;
@@ -36,8 +37,9 @@ std::uint64_t fill_gaps(
     while (room > 0 && room * share >= capacities[b] && next < pieces.size()) {
       Piece& from = pieces[next];
       Piece part = from;
-      part.length =
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(room, from.length));
+      part.length = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(room, from.length)
+      );
       bins[b].push_back(part);
       room -= part.length;
       if (part.length == from.length) {
@@ -54,7 +56,9 @@ std::uint64_t fill_gaps(
 }
 
 void add_row(
-    BatchPlan& plan, std::uint32_t row, const std::vector<Piece>& pieces
+    BatchPlan& plan,
+    std::uint32_t row,
+    const std::vector<Piece>& pieces
 ) {
   std::uint32_t column = 0;
   for (const auto& p : pieces) {
@@ -68,7 +72,8 @@ void add_row(
 }  // namespace
 
 std::vector<std::vector<Piece>> best_fit_decreasing(
-    std::vector<Piece>& pieces, const std::vector<std::uint32_t>& capacities,
+    std::vector<Piece>& pieces,
+    const std::vector<std::uint32_t>& capacities,
     std::size_t first
 ) {
   std::vector<std::uint32_t> by_length(pieces.size());
@@ -133,7 +138,9 @@ bool Planner::build_window() {
     plan.epoch = position_.epoch;
   }
   if (position_.emitted > window_.size()) {
-    throw UsageError("[data.loader] the saved position is not one of this data");
+    throw UsageError(
+        "[data.loader] the saved position is not one of this data"
+    );
   }
   return !window_.empty();
 }
@@ -161,12 +168,14 @@ std::vector<Piece> Planner::collect(PlanPosition& p) {
 }
 
 void Planner::add_document(
-    const DocumentOrder::Item& item, std::vector<Piece>& pieces
+    const DocumentOrder::Item& item,
+    std::vector<Piece>& pieces
 ) {
   const std::uint32_t longest = shapes_.longest();
   const std::size_t had = pieces.size();
   bool trained = unit_ > 1;
-  for (std::uint64_t d = item.index * unit_; d < (item.index + 1) * unit_; ++d) {
+  for (std::uint64_t d = item.index * unit_; d < (item.index + 1) * unit_;
+       ++d) {
     const std::uint64_t tokens = length_of(item.source, d);
     std::uint64_t inputs = tokens > 0 ? tokens - 1 : 0;
     const bool over = inputs > longest;
@@ -185,7 +194,8 @@ void Planner::add_document(
           static_cast<std::uint32_t>(
               std::min<std::uint64_t>(longest, inputs - at)
           ),
-          d};
+          d
+      };
       counts_.split += at > 0;
       if (unit_ > 1 || trains(piece)) {
         pieces.push_back(piece);
@@ -197,7 +207,9 @@ void Planner::add_document(
 }
 
 void Planner::arrange_pack(
-    std::vector<Piece>& pieces, std::size_t waiting, bool last
+    std::vector<Piece>& pieces,
+    std::size_t waiting,
+    bool last
 ) {
   const std::uint64_t per_batch = config_.tokens_per_batch;
   RandomStream random(key_.fold(position_.step));
@@ -234,8 +246,10 @@ void Planner::arrange_pack(
 // The longest pieces came first, so the rows of each length are shuffled
 // before the batches get them.
 void Planner::deal_rows(
-    std::size_t first, const std::vector<std::vector<Piece>>& bins,
-    const std::vector<std::uint32_t>& capacities, RandomStream& random
+    std::size_t first,
+    const std::vector<std::vector<Piece>>& bins,
+    const std::vector<std::uint32_t>& capacities,
+    RandomStream& random
 ) {
   std::map<std::uint32_t, std::vector<std::size_t>> of_length;
   for (std::size_t b = 0; b < bins.size(); ++b) {
@@ -286,8 +300,10 @@ void Planner::arrange_pad(std::vector<Piece>& pieces, bool last) {
 
 // Makes batches of one bucket's units; returns the units that fill none.
 std::vector<std::size_t> Planner::pad_rows(
-    const std::vector<Piece>& pieces, const std::vector<std::size_t>& units,
-    std::uint32_t length, bool last
+    const std::vector<Piece>& pieces,
+    const std::vector<std::size_t>& units,
+    std::uint32_t length,
+    bool last
 ) {
   BatchPlan empty;
   empty.length = length;

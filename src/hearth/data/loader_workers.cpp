@@ -13,7 +13,8 @@ constexpr double kEnough = 0.01;
 
 // The share of time a consumer of the given demand would wait.
 double stall_share(
-    const std::shared_ptr<const TokenCache>& cache, LoaderConfig config,
+    const std::shared_ptr<const TokenCache>& cache,
+    LoaderConfig config,
     int workers
 ) {
   using Clock = std::chrono::steady_clock;
@@ -43,7 +44,8 @@ double stall_share(
 }  // namespace
 
 std::vector<WorkerTrial> try_workers(
-    std::shared_ptr<const TokenCache> cache, LoaderConfig config
+    std::shared_ptr<const TokenCache> cache,
+    LoaderConfig config
 ) {
   std::vector<WorkerTrial> trials;
   const int most = std::max(1, usable_cores());

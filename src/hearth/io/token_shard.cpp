@@ -38,9 +38,7 @@ void TokenShard::open() {
   ShardPreamble head;
   ShardTrailer tail;
   std::memcpy(&head, bytes_.data(), sizeof head);
-  std::memcpy(
-      &tail, bytes_.data() + bytes_.size() - sizeof tail, sizeof tail
-  );
+  std::memcpy(&tail, bytes_.data() + bytes_.size() - sizeof tail, sizeof tail);
   require(
       std::string_view(head.magic, 8) == kShardMagic, name_,
       "is not a token shard"
@@ -94,7 +92,8 @@ void TokenShard::place_sections() {
     return p;
   };
   ids_ = take(padded_ids(i.tokens, id_bytes_));
-  offsets_ = reinterpret_cast<const std::uint64_t*>(take(8 * (i.documents + 1)));
+  offsets_ =
+      reinterpret_cast<const std::uint64_t*>(take(8 * (i.documents + 1)));
   hashes_ = reinterpret_cast<const std::uint64_t*>(take(8 * i.documents));
   if (has_spans()) {
     span_offsets_ =
@@ -113,10 +112,12 @@ void TokenShard::place_sections() {
 
 std::uint64_t TokenShard::first_token(std::uint64_t document) const {
   if (document >= info_.documents) {
-    throw UsageError(fmt::format(
-        "[io.token_shard] document must be below {}, got {}", info_.documents,
-        document
-    ));
+    throw UsageError(
+        fmt::format(
+            "[io.token_shard] document must be below {}, got {}",
+            info_.documents, document
+        )
+    );
   }
   const std::uint64_t begin = offsets_[document], end = offsets_[document + 1];
   require(
@@ -136,15 +137,19 @@ std::uint64_t TokenShard::hash(std::uint64_t document) const {
 }
 
 void TokenShard::read(
-    std::uint64_t document, std::uint64_t begin, std::span<std::int32_t> out
+    std::uint64_t document,
+    std::uint64_t begin,
+    std::span<std::int32_t> out
 ) const {
   const std::uint64_t first = first_token(document);
   const std::uint64_t count = offsets_[document + 1] - first;
   if (begin > count || out.size() > count - begin) {
-    throw UsageError(fmt::format(
-        "[io.token_shard] tokens {}..{} must lie in a document of {}", begin,
-        begin + out.size(), count
-    ));
+    throw UsageError(
+        fmt::format(
+            "[io.token_shard] tokens {}..{} must lie in a document of {}",
+            begin, begin + out.size(), count
+        )
+    );
   }
   std::uint32_t largest = 0;
   auto copy = [&](auto* ids) {

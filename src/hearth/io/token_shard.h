@@ -60,7 +60,9 @@ class TokenShard {
   std::uint64_t hash(std::uint64_t document) const;
   // Copies ids [begin, begin + out.size()) of a document.
   void read(
-      std::uint64_t document, std::uint64_t begin, std::span<std::int32_t> out
+      std::uint64_t document,
+      std::uint64_t begin,
+      std::span<std::int32_t> out
   ) const;
   // Empty when the shard has no spans: every token carries loss then.
   std::span<const TokenSpan> spans(std::uint64_t document) const;
@@ -93,11 +95,14 @@ class TokenShard {
 class TokenShardWriter {
  public:
   TokenShardWriter(
-      std::string path, std::uint32_t vocabulary, std::uint32_t flags,
+      std::string path,
+      std::uint32_t vocabulary,
+      std::uint32_t flags,
       Hash128 key
   );
   void add(
-      std::span<const std::int32_t> ids, std::span<const TokenSpan> spans,
+      std::span<const std::int32_t> ids,
+      std::span<const TokenSpan> spans,
       std::uint64_t hash
   );
   // What was written; checksum() is valid after it.

@@ -13,25 +13,31 @@ namespace {
 constexpr std::size_t kBuffer = std::size_t{1} << 20;
 
 void check_document(
-    std::span<const std::int32_t> ids, std::span<const TokenSpan> spans,
+    std::span<const std::int32_t> ids,
+    std::span<const TokenSpan> spans,
     std::uint32_t vocabulary
 ) {
   std::uint32_t largest = 0;
   for (auto id : ids) largest = std::max(largest, std::uint32_t(id));
   if (!ids.empty() && largest >= vocabulary) {
-    throw UsageError(fmt::format(
-        "[io.token_shard_writer] ids must be below {}, got {}", vocabulary,
-        largest
-    ));
+    throw UsageError(
+        fmt::format(
+            "[io.token_shard_writer] ids must be below {}, got {}", vocabulary,
+            largest
+        )
+    );
   }
   std::uint32_t last = 0;
   for (const auto& span : spans) {
     if (span.begin < last || span.begin >= span.end || span.end > ids.size()) {
-      throw UsageError(fmt::format(
-          "[io.token_shard_writer] spans must be ordered, disjoint and within "
-          "{} tokens, got {}..{}",
-          ids.size(), span.begin, span.end
-      ));
+      throw UsageError(
+          fmt::format(
+              "[io.token_shard_writer] spans must be ordered, disjoint and "
+              "within "
+              "{} tokens, got {}..{}",
+              ids.size(), span.begin, span.end
+          )
+      );
     }
     last = span.end;
   }
@@ -40,7 +46,9 @@ void check_document(
 }  // namespace
 
 TokenShardWriter::TokenShardWriter(
-    std::string path, std::uint32_t vocabulary, std::uint32_t flags,
+    std::string path,
+    std::uint32_t vocabulary,
+    std::uint32_t flags,
     Hash128 key
 )
     : file_(std::make_unique<AtomicFile>(std::move(path))),
@@ -70,7 +78,8 @@ void TokenShardWriter::flush() {
 }
 
 void TokenShardWriter::add(
-    std::span<const std::int32_t> ids, std::span<const TokenSpan> spans,
+    std::span<const std::int32_t> ids,
+    std::span<const TokenSpan> spans,
     std::uint64_t hash
 ) {
   check_document(ids, spans, info_.vocabulary);
@@ -100,8 +109,7 @@ TokenShardInfo TokenShardWriter::finish() {
   info_.documents = documents();
   info_.spans = spans_.size();
   const std::uint64_t zero = 0;
-  put(&zero,
-      padded_ids(info_.tokens, id_bytes_) - info_.tokens * id_bytes_);
+  put(&zero, padded_ids(info_.tokens, id_bytes_) - info_.tokens * id_bytes_);
   put(offsets_.data(), offsets_.size() * 8);
   put(hashes_.data(), hashes_.size() * 8);
   if (info_.flags & kHasSpans) {
@@ -114,7 +122,8 @@ TokenShardInfo TokenShardWriter::finish() {
   hash_.update(&info_.spans, 8);
   checksum_ = hash_.digest();
   ShardTrailer tail{
-      info_.tokens, info_.documents, info_.spans, checksum_, {}, {}};
+      info_.tokens, info_.documents, info_.spans, checksum_, {}, {}
+  };
   std::memcpy(tail.magic, kShardEnd.data(), 8);
   file_->write(std::as_bytes(std::span(&tail, 1)));
   file_->commit();
