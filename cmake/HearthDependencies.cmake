@@ -5,6 +5,9 @@ find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
+find_package(ZLIB REQUIRED)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 
 # yaml-cpp 0.7 exports a plain name, later ones a namespaced target.
 if(NOT TARGET yaml-cpp::yaml-cpp)

@@ -41,6 +41,12 @@ std::span<const Command> commands();
 // The command functions, one per cmd_*.cpp.
 void cmd_doctor(Context& context, const std::vector<std::string>& words);
 void cmd_bench(Context& context, const std::vector<std::string>& words);
+void cmd_tokenizer_template(
+    Context& context, const std::vector<std::string>& words
+);
+void cmd_data_prepare(Context& context, const std::vector<std::string>& words);
+void cmd_data_inspect(Context& context, const std::vector<std::string>& words);
+void cmd_data_synth(Context& context, const std::vector<std::string>& words);
 void cmd_completion(Context& context, const std::vector<std::string>& words);
 
 }  // namespace hearth::cli

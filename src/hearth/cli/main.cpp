@@ -20,6 +20,14 @@ constexpr Command kCommands[] = {
      cmd_doctor},
     {"bench", "measured tables with the share of this machine's peak",
      cmd_bench},
+    {"tokenizer template", "a chat template applied to messages, byte for byte",
+     cmd_tokenizer_template},
+    {"data prepare", "tokenise data into a cache of memory-mapped shards",
+     cmd_data_prepare},
+    {"data inspect", "tokens, masks, packing, truncation before the first step",
+     cmd_data_inspect},
+    {"data synth", "stories, arithmetic and tool dialogues as JSONL, seeded",
+     cmd_data_synth},
     {"completion", "completion for bash or zsh", cmd_completion},
 };
 

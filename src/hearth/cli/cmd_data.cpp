@@ -1,0 +1,286 @@
+// hearth data prepare, hearth data inspect.
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "hearth/base/atomic_file.h"
+#include "hearth/base/error.h"
+#include "hearth/base/progress.h"
+#include "hearth/base/terminal.h"
+#include "hearth/base/units.h"
+#include "hearth/cli/command.h"
+#include "hearth/data/data_config.h"
+#include "hearth/data/dataset_tokenizer.h"
+#include "hearth/data/inspect.h"
+
+namespace hearth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The only part of a recipe these commands read.
+struct DataRecipe {
+  data::DataConfig data;
+  void fields(FieldVisitor& v) { v("data", data, "what is trained on"); }
+};
+
+struct DataFlags {
+  std::vector<std::string> words;  // recipe or cache, then overrides
+  std::vector<std::string> files;
+  std::string tokenizer, output, on_bad_line, html;
+  std::int64_t documents = 3, first = 0, batches = 1, tokens_per_batch = 16384;
+  bool force = false, valid = false, verify = false;
+};
+
+YamlNode list_of(const std::vector<std::string>& words) {
+  YamlNode list;
+  list.kind = YamlNode::Kind::kList;
+  for (const auto& word : words) {
+    YamlNode item;
+    item.kind = YamlNode::Kind::kScalar;
+    item.scalar = word;
+    list.items.push_back(std::move(item));
+  }
+  return list;
+}
+
+// Recipe, then overrides, then flags.
+data::DataConfig read_config(const DataFlags& flags) {
+  DataRecipe recipe;
+  ConfigReader reader(recipe);
+  for (const auto& word : flags.words) {
+    if (ConfigReader::is_override(word)) {
+      reader.apply_override(word);
+      continue;
+    }
+    YamlNode file = read_yaml_file(word);
+    std::erase_if(file.entries, [](const auto& e) {
+      return e.first != "data";
+    });
+    reader.apply(file);
+  }
+  if (!flags.on_bad_line.empty()) {
+    reader.apply_value("data.on_bad_line", flags.on_bad_line, "--on-bad-line");
+  }
+  data::DataConfig config = recipe.data;
+  if (!flags.files.empty()) {
+    const bool weighted = flags.files[0].find(':') != std::string::npos &&
+                          !fs::exists(flags.files[0]);
+    config.train = weighted ? YamlNode() : list_of(flags.files);
+    config.mix = weighted ? flags.files : std::vector<std::string>{};
+  }
+  if (!flags.tokenizer.empty()) {
+    config.tokenizer = list_of({flags.tokenizer}).items[0];
+  }
+  if (!flags.output.empty()) config.cache = flags.output;
+  return config;
+}
+
+std::atomic<bool> g_interrupted{false};
+
+data::PrepareResult prepare(
+    const Context& context,
+    const data::DataConfig& config,
+    const std::vector<data::DataSource>& sources,
+    const data::ExampleEncoder& encoder,
+    bool force
+) {
+  std::uint64_t total = 0;
+  for (const auto& s : sources) {
+    for (const auto& f : s.files) total += f.bytes;
+  }
+  Progress progress({"tokenising", "B", total});
+  data::PrepareOptions options;
+  options.folder = config.cache;
+  options.threads = context.common.threads;
+  options.force = force;
+  options.progress = [&](auto done, auto, auto tokens) {
+    progress.update(
+        done, format_count(static_cast<double>(tokens)) + " tokens"
+    );
+  };
+  std::signal(SIGINT, [](int) { g_interrupted = true; });
+  options.stop = [] { return g_interrupted.load(); };
+  auto result = data::prepare_cache(
+      sources, data::cache_settings(config), encoder, options
+  );
+  std::signal(SIGINT, SIG_DFL);
+  progress.finish();
+  return result;
+}
+
+double megabytes_per_second(const data::PrepareResult& r) {
+  return r.seconds > 0 ? static_cast<double>(r.new_bytes) / 1e6 / r.seconds : 0;
+}
+
+// A whole cache by itself: no recipe, so settings come from its manifest.
+bool is_cache(const std::string& word) {
+  return fs::is_regular_file(fs::path(word) / data::kManifestName);
+}
+
+std::optional<data::ExampleEncoder> encoder_of(
+    const data::CacheManifest& manifest,
+    const std::string& tokenizer
+) {
+  const std::string path =
+      tokenizer.empty() ? manifest.tokenizer_path : tokenizer;
+  if (path.empty() || !fs::exists(path)) return std::nullopt;
+  std::shared_ptr<const data::ChatRenderer> chat;
+  if (!manifest.chat_template.empty() && fs::exists(manifest.template_path)) {
+    chat = data::load_chat_renderer(manifest.template_path);
+  }
+  return data::ExampleEncoder(
+      data::load_text_encoder(path), std::move(chat), {}
+  );
+}
+
+struct Inspected {
+  std::shared_ptr<const data::TokenCache> cache;
+  std::optional<data::ExampleEncoder> encoder;
+  data::LoaderConfig loader;
+  std::vector<std::string> drift;
+};
+
+Inspected open_for_inspection(const Context& context, DataFlags& flags) {
+  Inspected in;
+  const bool cache = !flags.words.empty() && is_cache(flags.words[0]);
+  std::string folder;
+  if (cache) {
+    folder = flags.words[0];
+    flags.words.erase(flags.words.begin());
+  }
+  const data::DataConfig config = read_config(flags);
+  std::vector<data::DataSource> sources;
+  if (!cache) {
+    sources = data::data_sources(config);
+    in.encoder = data::make_encoder(config);
+    folder = prepare(context, config, sources, *in.encoder, false).folder;
+    in.drift = data::check_round_trip(
+        sources, data::cache_settings(config).read, *in.encoder
+    );
+  }
+  in.cache = std::make_shared<data::TokenCache>(folder);
+  if (cache) in.encoder = encoder_of(in.cache->manifest(), flags.tokenizer);
+  in.loader = data::loader_config(
+      config, sources, static_cast<std::uint64_t>(flags.tokens_per_batch),
+      context.common.seed
+  );
+  for (const auto& set : in.cache->sets(data::Split::kTrain)) {
+    if (set.pairs()) in.loader.arrange = data::Arrange::kPad;
+  }
+  return in;
+}
+
+}  // namespace
+
+void cmd_data_prepare(Context& context, const std::vector<std::string>& words) {
+  DataFlags flags;
+  Args args(
+      "data prepare",
+      "Tokenise data into memory-mapped shards, in parallel. A build that was "
+      "stopped goes on where it was; one that is there is used as it is.",
+      context.common
+  );
+  args.rest(
+      "RECIPE", flags.words, "Recipe, and overrides such as data.limit=9"
+  );
+  args.option("--data", flags.files, "Files, folders, globs; PATH:WEIGHT");
+  args.option("-t,--tokenizer", flags.tokenizer, "Tokenizer file or folder");
+  args.option("-o,--output", flags.output, "Cache folder");
+  args.choice(
+      "--on-bad-line", flags.on_bad_line, {"skip", "fatal"},
+      "What a line that cannot be read does"
+  );
+  args.flag("--force", flags.force, "Replace what the folder holds");
+  args.example(
+      "hearth data prepare recipe.yaml", "the cache a recipe will train on"
+  );
+  args.example(
+      "hearth data prepare --data a.jsonl:2 b.jsonl.zst:1 -t smollm2 -o cache",
+      "two sources, mixed two to one"
+  );
+  if (!context.parse(args, words)) return;
+  const data::DataConfig config = read_config(flags);
+  const auto sources = data::data_sources(config);
+  const auto encoder = data::make_encoder(config);
+  const auto result = prepare(context, config, sources, encoder, flags.force);
+  const double rate = megabytes_per_second(result);
+  if (context.common.json) {
+    context.json(
+        "hearth.data.prepare/1", {{"cache", result.folder},
+                                  {"reused", result.reused},
+                                  {"resumed", result.resumed},
+                                  {"seconds", result.seconds},
+                                  {"mb_per_s", rate},
+                                  {"report", result.report.to_json()}}
+    );
+    return;
+  }
+  context.print(
+      fmt::format(
+          "{}\n{}  {}\n", result.folder, result.report.to_text(),
+          result.reused
+              ? "it was there already"
+              : fmt::format(
+                    "{}in {}, {:.1f} MB/s", result.resumed ? "resumed, " : "",
+                    format_seconds(result.seconds), rate
+                )
+      )
+  );
+}
+
+void cmd_data_inspect(Context& context, const std::vector<std::string>& words) {
+  DataFlags flags;
+  Args args(
+      "data inspect",
+      "Show what a model would be trained on: tokens, masks, batches, and what "
+      "does not fit together.",
+      context.common
+  );
+  args.rest("RECIPE|CACHE", flags.words, "Recipe or cache folder, overrides");
+  args.option("--data", flags.files, "Files instead of a recipe's");
+  args.option("-t,--tokenizer", flags.tokenizer, "Tokenizer file or folder");
+  args.option("--html", flags.html, "Write a page to this file");
+  args.option("--documents", flags.documents, "Documents shown of each source");
+  args.option("--first", flags.first, "The first document shown");
+  args.option("--batches", flags.batches, "Batches shown");
+  args.option("--tokens-per-batch", flags.tokens_per_batch, "Their size");
+  args.flag("--valid", flags.valid, "The validation split");
+  args.flag("--verify", flags.verify, "Check every byte of the cache");
+  args.example(
+      "hearth data inspect recipe.yaml --html data.html",
+      "look before the first step"
+  );
+  args.example("hearth data inspect cache --first 100", "document 100 and on");
+  if (!context.parse(args, words)) return;
+  if (flags.documents < 0 || flags.first < 0 || flags.batches < 0 ||
+      flags.tokens_per_batch < 1) {
+    throw UsageError("counts must not be negative");
+  }
+  Inspected in = open_for_inspection(context, flags);
+  if (flags.verify) in.cache->verify();
+  data::InspectOptions options;
+  options.documents = static_cast<std::uint64_t>(flags.documents);
+  options.first_document = static_cast<std::uint64_t>(flags.first);
+  options.batches = static_cast<std::uint64_t>(flags.batches);
+  if (flags.valid) options.split = data::Split::kValid;
+  auto inspection = data::inspect_cache(
+      in.cache, in.encoder ? &*in.encoder : nullptr, in.loader, options
+  );
+  inspection.drift.insert(
+      inspection.drift.end(), in.drift.begin(), in.drift.end()
+  );
+  if (!flags.html.empty()) {
+    write_file_atomically(flags.html, data::inspection_to_html(inspection));
+    context.note(fmt::format("wrote {}\n", flags.html));
+  }
+  if (context.common.json) {
+    context.json("hearth.data.inspect/1", data::inspection_to_json(inspection));
+  } else if (flags.html.empty()) {
+    context.print(data::inspection_to_text(inspection, color_on_stdout()));
+  }
+}
+
+}  // namespace hearth::cli

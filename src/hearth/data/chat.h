@@ -1,0 +1,93 @@
+#pragma once
+// A model's chat template applied to messages: the text transformers'
+// apply_chat_template gives, byte for byte, and which bytes of it the model
+// is to learn. Knows nothing of token ids.
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hearth/base/json.h"
+#include "hearth/data/template/template.h"
+
+namespace hearth::data {
+
+struct ChatOptions {
+  bool add_generation_prompt = false;
+  Json tools;      // a list of schemas, or null
+  Json documents;  // a list of objects, or null
+  Json variables = Json::object();  // anything else the template reads
+  std::optional<std::tm> now;       // strftime_now; the local time by default
+};
+
+// Which turns the loss is taken on. A message with "train": false is never
+// learned; the flag itself is not shown to the template.
+enum class TrainOn { kAllAssistant, kLastAssistant };
+
+struct ChatTurn {
+  TextSpan span;    // from after the turn's header to after its end mark
+  int message = 0;  // index into the messages
+};
+
+struct ChatRendering {
+  std::string text;
+  std::vector<ChatTurn> turns;  // the ones to learn, in order of the text
+};
+
+class ChatTemplate {
+ public:
+  // `special_tokens` maps bos_token, eos_token ... to their text. Throws
+  // TemplateError.
+  ChatTemplate(
+      std::string_view source,
+      Json special_tokens = Json::object(),
+      const TemplateLimits& limits = {}
+  );
+
+  std::string render(const Json& messages, const ChatOptions& options) const;
+
+  // Spans come from {% generation %} where the template has it. Otherwise the
+  // turn's place is found by rendering the conversation up to it, and where
+  // the template writes earlier turns differently once later ones follow, by
+  // rendering it with a mark in the turn's place. Throws FormatError when
+  // neither agrees with the full text.
+  ChatRendering render_for_training(
+      const Json& messages, const ChatOptions& options, TrainOn train_on
+  ) const;
+
+ private:
+  friend class TurnFinder;
+  jinja::Dict variables(const ChatOptions& options) const;
+
+  Template template_;
+  Json special_tokens_;
+};
+
+// The templates of a model: usually one, sometimes one more for tools.
+class ChatTemplates {
+ public:
+  // From a .jinja file, a tokenizer's folder, or a file inside it. Throws
+  // FormatError when there is no template.
+  static ChatTemplates load(
+      const std::string& path, const TemplateLimits& limits = {}
+  );
+  // "tool_use" when there are tools and such a template, else the default; or
+  // the one called `name`.
+  const ChatTemplate& choose(
+      bool with_tools, const std::string& name = {}
+  ) const;
+
+ private:
+  std::map<std::string, ChatTemplate> by_name_;
+};
+
+// 1 for each token whose first byte lies in a span, else 0. Both in order.
+std::vector<std::uint8_t> loss_mask(
+    std::span<const TextSpan> tokens, std::span<const ChatTurn> turns
+);
+
+}  // namespace hearth::data

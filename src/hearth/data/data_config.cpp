@@ -1,0 +1,188 @@
+#include "hearth/data/data_config.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/data/dataset_tokenizer.h"
+
+namespace hearth::data {
+namespace {
+
+// A word or a list of words.
+std::vector<std::string> words(const YamlNode& node, std::string_view key) {
+  std::vector<std::string> out;
+  auto add = [&](const YamlNode& item) {
+    if (item.kind != YamlNode::Kind::kScalar) {
+      throw UsageError(
+          fmt::format(
+              "{}: {} must be a path or a list of paths", node.where(), key
+          )
+      );
+    }
+    out.push_back(item.scalar);
+  };
+  if (node.kind == YamlNode::Kind::kList) {
+    for (const auto& item : node.items) add(item);
+  } else if (node.kind != YamlNode::Kind::kNull) {
+    add(node);
+  }
+  return out;
+}
+
+bool is_share(std::string_view text) {
+  return text == "off" ||
+         (!text.empty() &&
+          text.find_first_not_of("0123456789.%") == std::string_view::npos);
+}
+
+bool has_text_only(const std::vector<DataSource>& sources) {
+  for (const auto& s : sources) {
+    for (const auto& f : s.files) {
+      if (f.format != FileFormat::kText) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void FieldNamesConfig::fields(FieldVisitor& v) {
+  v("text", names.text, "field with a whole text");
+  v("prompt", names.prompt, "field with a prompt");
+  v("completion", names.completion, "field with its completion");
+  v("messages", names.messages, "field with a chat");
+  v("tools", names.tools, "field with tool schemas");
+  v("chosen", names.chosen, "field with the preferred answer");
+  v("rejected", names.rejected, "field with the other answer");
+}
+
+void DataConfig::fields(FieldVisitor& v) {
+  v("train", train, "training files: a path, folder, glob, or a list");
+  v("mix", mix, "instead of train: PATH:WEIGHT, shares of the tokens seen");
+  v("valid", valid, "share held out by content (2%), or files of its own");
+  v("tokenizer", tokenizer, "tokenizer file or folder");
+  v("template", chat_template, "chat template: auto, none, or a file");
+  v("mask", mask, "what carries loss", one_of({"assistant", "last", "all"}));
+  v("length", length, "tokens a row", at_least(1));
+  v("pack", pack, "several documents a row, attention kept inside each");
+  v("arrange", arrange, "rows: auto follows pack",
+    one_of({"auto", "pack", "pad", "stream", "concat"}));
+  v("overlong", overlong,
+    "documents longer than a row; auto: plain text is "
+    "split, the rest cut",
+    one_of({"auto", "split", "truncate", "drop"}));
+  v("limit", limit, "records taken from each source; 0: all", at_least(0));
+  v("on_bad_line", on_bad_line, "a line that cannot be read",
+    one_of({"skip", "fatal"}));
+  v("separator", separator, "what ends a document in plain text");
+  v("fields", names, "names of JSONL fields");
+  v("cache", cache, "cache folder; empty: named by content");
+  v("max_tokens", max_tokens, "cut documents in the cache; 0: never",
+    at_least(0));
+  v("shuffle", shuffle, "a new order each epoch");
+  v("workers", workers, "loader threads; -1: chosen by measurement",
+    between(-1, 256));
+  v("prefetch", prefetch, "batches made ahead", between(1, 1024));
+  v("window", window, "documents arranged together", at_least(1));
+}
+
+std::vector<DataSource> data_sources(const DataConfig& config) {
+  std::vector<std::string> entries = words(config.train, "data.train");
+  if (entries.empty() == config.mix.empty()) {
+    throw UsageError(
+        "[data.config] one of data.train and data.mix must name the files"
+    );
+  }
+  auto sources = find_sources(entries.empty() ? config.mix : entries);
+  if (!is_share(config.valid)) {
+    for (auto& source : find_sources({config.valid})) {
+      source.held_out = true;
+      sources.push_back(std::move(source));
+    }
+  }
+  return sources;
+}
+
+CacheSettings cache_settings(const DataConfig& config) {
+  CacheSettings s;
+  s.read.fields = config.names.names;
+  s.read.separator = config.separator;
+  s.read.on_bad_line = config.on_bad_line == "fatal" ? BadLinePolicy::kFatal
+                                                     : BadLinePolicy::kSkip;
+  if (is_share(config.valid)) s.valid_share = parse_share(config.valid);
+  s.limit = static_cast<std::uint64_t>(config.limit);
+  return s;
+}
+
+EncodeSettings encode_settings(const DataConfig& config) {
+  EncodeSettings s;
+  s.mask = config.mask == "all"    ? MaskMode::kAll
+           : config.mask == "last" ? MaskMode::kLast
+                                   : MaskMode::kAssistant;
+  s.max_tokens = static_cast<std::uint32_t>(config.max_tokens);
+  return s;
+}
+
+std::string tokenizer_path(const DataConfig& config) {
+  if (config.tokenizer.kind != YamlNode::Kind::kScalar ||
+      config.tokenizer.scalar.empty()) {
+    throw UsageError("[data.config] data.tokenizer must name a file or folder");
+  }
+  return config.tokenizer.scalar;
+}
+
+ExampleEncoder make_encoder(const DataConfig& config) {
+  const std::string path = tokenizer_path(config);
+  auto text = load_text_encoder(path);
+  std::shared_ptr<const ChatRenderer> chat;
+  if (config.chat_template == "auto") {
+    try {
+      chat = load_chat_renderer(path);
+    } catch (const FormatError&) {
+      // Messages in the data will be refused line by line, with the reason.
+    }
+  } else if (config.chat_template != "none") {
+    chat = load_chat_renderer(config.chat_template);
+  }
+  return {std::move(text), std::move(chat), encode_settings(config)};
+}
+
+LoaderConfig loader_config(
+    const DataConfig& config,
+    const std::vector<DataSource>& sources,
+    std::uint64_t tokens_per_batch,
+    std::uint64_t seed
+) {
+  LoaderConfig c;
+  const std::string arrange = config.arrange != "auto" ? config.arrange
+                              : config.pack            ? "pack"
+                                                       : "pad";
+  c.arrange = arrange == "pack"  ? Arrange::kPack
+              : arrange == "pad" ? Arrange::kPad
+                                 : Arrange::kStream;
+  c.cross_documents = arrange == "concat";
+  const bool split = config.overlong == "split" ||
+                     (config.overlong == "auto" && has_text_only(sources));
+  c.overlong = split                       ? Overlong::kSplit
+               : config.overlong == "drop" ? Overlong::kDrop
+                                           : Overlong::kTruncate;
+  const auto length = static_cast<std::uint32_t>(config.length);
+  c.shapes = {{length, 1}};
+  c.tokens_per_batch =
+      std::max<std::uint64_t>(tokens_per_batch / length, 1) * length;
+  if (!config.mix.empty()) {
+    for (const auto& s : sources) c.weights.push_back(s.weight);
+    // A held-out source has no training documents to weigh.
+    for (auto& w : c.weights) w = w > 0 ? w : 1;
+  }
+  c.shuffle = config.shuffle;
+  c.seed = seed;
+  c.workers = static_cast<int>(config.workers);
+  c.prefetch = static_cast<int>(config.prefetch);
+  c.window = static_cast<std::uint32_t>(config.window);
+  return c;
+}
+
+}  // namespace hearth::data

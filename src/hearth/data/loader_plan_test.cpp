@@ -1,0 +1,107 @@
+#include "hearth/data/loader_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+
+namespace hearth::data {
+namespace {
+
+TEST(LoaderOrder, PermutationsAreOneToOneAndDiffer) {
+  for (std::uint64_t n : {1u, 2u, 3u, 5u, 16u, 17u, 1000u, 4097u}) {
+    std::vector<std::uint64_t> seen(n), other(n);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      seen[i] = Permutation(n, RandomKey(1))(i);
+      other[i] = Permutation(n, RandomKey(2))(i);
+    }
+    EXPECT_TRUE(n <= 16 || seen != other);
+    std::sort(seen.begin(), seen.end());
+    for (std::uint64_t i = 0; i < n; ++i) ASSERT_EQ(seen[i], i);
+  }
+}
+
+TEST(LoaderOrder, PermutationsLookRandom) {
+  // The mean displacement of a random permutation of n is n / 3.
+  const std::uint64_t n = 3000;
+  const Permutation p(n, RandomKey(8));
+  double moved = 0;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    moved += std::abs(static_cast<double>(p(i)) - static_cast<double>(i));
+  }
+  EXPECT_NEAR(moved / n, n / 3.0, n / 30.0);
+}
+
+// The textbook rule, by trying every bin.
+std::vector<std::uint32_t> plain_best_fit(
+    std::vector<std::uint32_t> items,
+    std::vector<std::uint32_t> room
+) {
+  std::stable_sort(items.begin(), items.end(), std::greater<>());
+  for (const auto item : items) {
+    std::size_t best = room.size();
+    for (std::size_t b = 0; b < room.size(); ++b) {
+      if (room[b] >= item && (best == room.size() || room[b] < room[best])) {
+        best = b;
+      }
+    }
+    if (best < room.size()) room[best] -= item;
+  }
+  return room;
+}
+
+TEST(LoaderPack, IsBestFitDecreasing) {
+  RandomStream random{RandomKey(3)};
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Piece> pieces;
+    std::vector<std::uint32_t> items, capacities;
+    for (std::uint64_t i = 0, n = random.below(60); i < n; ++i) {
+      const auto length = static_cast<std::uint32_t>(1 + random.below(90));
+      pieces.push_back({0, 0, length, i});
+      items.push_back(length);
+    }
+    for (std::uint64_t i = 0, n = random.below(20); i < n; ++i) {
+      capacities.push_back(random.below(2) ? 64 : 100);
+    }
+    const auto expected = plain_best_fit(items, capacities);
+    const std::size_t count = pieces.size();
+    const auto bins = best_fit_decreasing(pieces, capacities);
+    std::size_t placed = 0;
+    for (std::size_t b = 0; b < bins.size(); ++b) {
+      std::uint32_t used = 0;
+      for (const auto& p : bins[b]) used += p.length;
+      ASSERT_EQ(capacities[b] - used, expected[b]);
+      placed += bins[b].size();
+    }
+    ASSERT_EQ(placed + pieces.size(), count) << "no piece may be lost";
+  }
+}
+
+TEST(LoaderPack, WaitingPiecesGoFirst) {
+  std::vector<Piece> pieces = {{0, 0, 3, 1}, {0, 0, 10, 2}, {0, 0, 9, 3}};
+  const auto bins = best_fit_decreasing(pieces, {10}, 1);
+  ASSERT_EQ(bins[0].size(), 1u);
+  EXPECT_EQ(bins[0][0].document, 1u);
+  EXPECT_EQ(pieces.size(), 2u);
+}
+
+TEST(LoaderShapes, ProportionsHoldOnAverageWhenBlocksDoNotDivide) {
+  const ShapeSchedule shapes(
+      {{64, .55}, {128, .3}, {256, .15}}, 25, RandomKey(5)
+  );
+  std::uint64_t counts[3] = {0, 0, 0};
+  const std::uint64_t steps = 13000;
+  for (std::uint64_t s = 0; s < steps; ++s) {
+    const auto length = shapes.length_at(s);
+    ++counts[length == 64 ? 0 : length == 128 ? 1 : 2];
+  }
+  EXPECT_NEAR(static_cast<double>(counts[0]) / steps, .55, .01);
+  EXPECT_NEAR(static_cast<double>(counts[1]) / steps, .30, .01);
+  EXPECT_NEAR(static_cast<double>(counts[2]) / steps, .15, .01);
+  EXPECT_EQ(shapes.guarantee(), 25u);
+}
+
+}  // namespace
+}  // namespace hearth::data

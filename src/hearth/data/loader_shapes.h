@@ -1,0 +1,42 @@
+#pragma once
+// Which row length each step has, when lengths are drawn from a set. Draws are
+// stratified: a block of steps holds each length in proportion, and each at
+// least once, so a rare length never stays away.
+#include <cstdint>
+#include <vector>
+
+#include "hearth/base/random.h"
+
+namespace hearth::data {
+
+struct Shape {
+  std::uint32_t length = 0;
+  double probability = 1;
+};
+
+class ShapeSchedule {
+ public:
+  // Every `guarantee` steps in a row hold every length; 0 takes the smallest
+  // that leaves the probabilities as they are. Throws UsageError for
+  // probabilities that do not add up to 1, or a guarantee too short to keep.
+  ShapeSchedule(
+      std::vector<Shape> shapes,
+      std::uint64_t guarantee,
+      RandomKey key
+  );
+  std::uint32_t length_at(std::uint64_t step) const;
+  std::uint64_t guarantee() const { return 2 * block_ - 1; }
+  std::uint32_t longest() const;
+
+ private:
+  std::vector<Shape> shapes_;
+  std::uint64_t block_ = 1;
+  RandomKey key_;
+  // The block computed last.
+  mutable std::uint64_t held_ = ~std::uint64_t{0};
+  mutable std::vector<std::uint32_t> lengths_;
+
+  void draw(std::uint64_t block) const;
+};
+
+}  // namespace hearth::data

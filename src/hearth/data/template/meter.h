@@ -1,0 +1,41 @@
+#pragma once
+// Bounds on what one rendering may cost. A hostile template can double a list
+// a hundred times in a hundred lines, so everything that walks or copies
+// values is charged for, against the meter of the rendering on this thread.
+#include <cstddef>
+#include <cstdint>
+
+#include "hearth/data/template/limits.h"
+
+namespace hearth::data::jinja {
+
+class Meter {
+ public:
+  explicit Meter(const TemplateLimits& limits);
+  ~Meter();
+  Meter(const Meter&) = delete;
+  Meter& operator=(const Meter&) = delete;
+
+  // Work units: one per node evaluated, item walked, or 64 bytes scanned.
+  static void work(std::size_t units = 1);
+  // Bytes about to be allocated. Never given back: the sum bounds the peak.
+  static void allocate(std::size_t bytes);
+  // Nesting of evaluation, counted by Nested.
+  class Nested {
+   public:
+    Nested();
+    ~Nested();
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+  };
+
+ private:
+  static thread_local Meter* active_;
+  TemplateLimits limits_;
+  Meter* outer_;
+  std::size_t work_ = 0;
+  std::size_t bytes_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace hearth::data::jinja

@@ -1,0 +1,44 @@
+#pragma once
+// A SentencePiece model as SentencePiece files and GGUF files give it: pieces
+// with scores and types, and a few settings.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hearth/data/tokenizer/tokenizer_parts.h"
+
+namespace hearth::data {
+
+enum class PieceType {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
+
+struct ScoredPiece {
+  std::string text;
+  float score = 0;
+  PieceType type = PieceType::kNormal;
+};
+
+struct ScoredPieces {
+  std::vector<ScoredPiece> pieces;
+  bool unigram = true;
+  bool byte_fallback = false;
+  bool dummy_prefix = true;   // a space before the text
+  bool squeeze_spaces = false;
+  bool escape_spaces = true;  // ' ' is spelled '▁'
+  std::string charsmap;
+  std::int32_t unk = 0, bos = 1, eos = 2, pad = -1;
+  // Texts of control pieces in the input stand for them. SentencePiece never
+  // does this; llama.cpp and Hugging Face do.
+  bool parse_control = true;
+};
+
+// Throws FormatError for settings that do not fit together.
+TokenizerParts assemble(ScoredPieces pieces);
+
+}  // namespace hearth::data

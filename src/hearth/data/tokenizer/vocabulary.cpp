@@ -1,0 +1,90 @@
+#include "hearth/data/tokenizer/vocabulary.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "hearth/base/error.h"
+
+namespace hearth::data {
+
+std::uint64_t hash_bytes(std::string_view bytes) {
+  constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15u;
+  std::uint64_t hash = bytes.size() * kMix;
+  const char* p = bytes.data();
+  std::size_t left = bytes.size();
+  for (; left >= 8; left -= 8, p += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, p, 8);
+    hash = (hash ^ word) * kMix;
+    hash ^= hash >> 29;
+  }
+  std::uint64_t word = 0;
+  if (left) std::memcpy(&word, p, left);
+  hash = (hash ^ word) * kMix;
+  hash ^= hash >> 32;
+  return hash * kMix;
+}
+
+void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
+  text_.reserve(bytes);
+  places_.reserve(tokens);
+  grow(std::bit_ceil(tokens * 2 + 16));
+}
+
+std::size_t Vocabulary::slot_of(
+    std::string_view token, std::uint32_t tag
+) const {
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t i = tag & mask;; i = (i + 1) & mask) {
+    if (slots_[i].id < 0) return i;
+    if (slots_[i].tag == tag && this->token(slots_[i].id) == token) return i;
+  }
+}
+
+void Vocabulary::grow(std::size_t slots) {
+  if (slots <= slots_.size()) return;
+  std::vector<Slot> old(slots);
+  old.swap(slots_);
+  const std::size_t mask = slots_.size() - 1;
+  for (const Slot& slot : old) {
+    if (slot.id < 0) continue;
+    std::size_t i = slot.tag & mask;
+    while (slots_[i].id >= 0) i = (i + 1) & mask;
+    slots_[i] = slot;
+  }
+}
+
+void Vocabulary::add(std::string_view token, std::int32_t id) {
+  if (id < 0 || id > kMaxId || token.size() > (1u << 20) ||
+      text_.size() + token.size() >= kAbsent) {
+    throw FormatError("[data.Vocabulary] token or id out of bounds");
+  }
+  if (slots_.size() < (count_ + 1) * 2) {
+    grow(std::max<std::size_t>(64, slots_.size() * 2));
+  }
+  const auto tag = static_cast<std::uint32_t>(hash_bytes(token) >> 32);
+  Slot& slot = slots_[slot_of(token, tag)];
+  const auto index = static_cast<std::size_t>(id);
+  if (index >= places_.size()) places_.resize(index + 1);
+  count_ += slot.id < 0;
+  slot = {tag, id};
+  places_[index] = {
+      static_cast<std::uint32_t>(text_.size()),
+      static_cast<std::uint32_t>(token.size())};
+  text_ += token;
+}
+
+std::int32_t Vocabulary::find(std::string_view token) const {
+  if (slots_.empty()) return -1;
+  const auto tag = static_cast<std::uint32_t>(hash_bytes(token) >> 32);
+  return slots_[slot_of(token, tag)].id;
+}
+
+std::string_view Vocabulary::token(std::int32_t id) const {
+  if (!contains(id)) return {};
+  const Place place = places_[static_cast<std::size_t>(id)];
+  return {text_.data() + place.begin, place.size};
+}
+
+}  // namespace hearth::data
