@@ -1,5 +1,33 @@
+#include <fmt/format.h>
+
+#include "hearth/bench/measure.h"
 #include "hearth/cli/command.h"
+#include "hearth/cli/doctor_report.h"
+
 namespace hearth::cli {
-void cmd_doctor(Context&, const std::vector<std::string>&) {}
-void cmd_bench(Context&, const std::vector<std::string>&) {}
+
+void cmd_doctor(Context& context, const std::vector<std::string>& words) {
+  bool measure = false;
+  Args args(
+      "doctor",
+      "Say what this machine is, what memory is safe to train in, which "
+      "devices and kernels work, and which hardware profile fits.",
+      context.common
+  );
+  args.flag("--measure", measure, "Measure this machine's peaks (under 30 s)");
+  args.example("hearth doctor", "what this machine is");
+  args.example("hearth doctor --measure", "and how fast it really is");
+  args.example("hearth doctor --json", "the same for a script");
+  if (!context.parse(args, words)) return;
+  DoctorReport report = gather_report(context.common.device);
+  if (measure) {
+    report.peaks = bench::measure_peaks(report.machine);
+    const std::string path = hardware::store_peaks(*report.peaks);
+    context.note(fmt::format("peaks kept in {}", path));
+  }
+  if (context.common.json)
+    return context.json("hearth.doctor/1", to_json(report));
+  context.print(to_text(report));
 }
+
+}  // namespace hearth::cli

@@ -23,6 +23,7 @@
 #define HEARTH_ISA_IS(name) HEARTH_ISA_IS_IMPL(HEARTH_ISA, name)
 
 namespace hearth::kernels::HEARTH_ISA {
+extern const GateKernels gate;
 extern const MathKernels math;
 extern const GemmKernels gemm;
 extern const HeadLossKernels head_loss;

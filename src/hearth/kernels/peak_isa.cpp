@@ -19,10 +19,10 @@ namespace {
 // neither folded nor removed.
 template <class V>
 inline void keep(V& x) {
-#if defined(__AVX512F__)
-  asm volatile("" : "+v"(x));  // any of 32 registers; x means the first 16
-#elif defined(__aarch64__)
+#if defined(__aarch64__)
   asm volatile("" : "+w"(x));
+#elif defined(__AVX512F__)
+  asm volatile("" : "+v"(x));  // all 32 registers
 #else
   asm volatile("" : "+x"(x));
 #endif
@@ -31,36 +31,53 @@ inline void keep(V& x) {
 #if defined(__AVX512F__)
 using F32 = __m512;
 constexpr int kChains = 20, kLanes = 16;
-inline F32 splat(float x) { return _mm512_set1_ps(x); }
-inline F32 fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+inline F32 splat(float x) {
+  return _mm512_set1_ps(x);
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
 #elif defined(__AVX2__)
 using F32 = __m256;
 constexpr int kChains = 12, kLanes = 8;
-inline F32 splat(float x) { return _mm256_set1_ps(x); }
-inline F32 fma(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
+inline F32 splat(float x) {
+  return _mm256_set1_ps(x);
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
 #elif defined(__aarch64__)
 using F32 = float32x4_t;
 constexpr int kChains = 24, kLanes = 4;
-inline F32 splat(float x) { return vdupq_n_f32(x); }
-inline F32 fma(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
+inline F32 splat(float x) {
+  return vdupq_n_f32(x);
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return vfmaq_f32(c, a, b);
+}
 #else
 using F32 = float;
 constexpr int kChains = 12, kLanes = 1;
-inline F32 splat(float x) { return x; }
-inline F32 fma(F32 a, F32 b, F32 c) { return a * b + c; }
+inline F32 splat(float x) {
+  return x;
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return a * b + c;
+}
 #endif
 
 double fp32(long rounds) noexcept {
   F32 acc[kChains];
 #pragma GCC unroll 24
-  for (F32& a : acc) a = splat(1.0f);
+  for (int c = 0; c < kChains; ++c) acc[c] = splat(1.0f);
   F32 x = splat(0.5f), y = splat(0.25f);
   keep(x), keep(y);
   for (long i = 0; i < rounds; ++i) {
 #pragma GCC unroll 24
-    for (F32& a : acc) a = fma(a, x, y);
-#pragma GCC unroll 24
-    for (F32& a : acc) keep(a);
+    for (int c = 0; c < kChains; ++c) {
+      acc[c] = fma(acc[c], x, y);
+      keep(acc[c]);
+    }
   }
   return 2.0 * kLanes * kChains * static_cast<double>(rounds);
 }
@@ -107,28 +124,30 @@ double int8(long rounds) noexcept {
 double bf16(long rounds) noexcept {
   __m512 acc[kChains];
 #pragma GCC unroll 24
-  for (auto& a : acc) a = _mm512_setzero_ps();
+  for (int c = 0; c < kChains; ++c) acc[c] = _mm512_setzero_ps();
   __m512i x = _mm512_set1_epi32(0x3f003f00), y = x;
   keep(x), keep(y);
   for (long i = 0; i < rounds; ++i) {
 #pragma GCC unroll 24
-    for (auto& a : acc) a = _mm512_dpbf16_ps(a, (__m512bh)x, (__m512bh)y);
-#pragma GCC unroll 24
-    for (auto& a : acc) keep(a);
+    for (int c = 0; c < kChains; ++c) {
+      acc[c] = _mm512_dpbf16_ps(acc[c], (__m512bh)x, (__m512bh)y);
+      keep(acc[c]);
+    }
   }
   return 2.0 * 32 * kChains * static_cast<double>(rounds);
 }
 double int8(long rounds) noexcept {
   __m512i acc[kChains];
 #pragma GCC unroll 24
-  for (auto& a : acc) a = _mm512_setzero_si512();
+  for (int c = 0; c < kChains; ++c) acc[c] = _mm512_setzero_si512();
   __m512i x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5);
   keep(x), keep(y);
   for (long i = 0; i < rounds; ++i) {
 #pragma GCC unroll 24
-    for (auto& a : acc) a = _mm512_dpbusd_epi32(a, x, y);
-#pragma GCC unroll 24
-    for (auto& a : acc) keep(a);
+    for (int c = 0; c < kChains; ++c) {
+      acc[c] = _mm512_dpbusd_epi32(acc[c], x, y);
+      keep(acc[c]);
+    }
   }
   return 2.0 * 64 * kChains * static_cast<double>(rounds);
 }
@@ -166,7 +185,9 @@ using Word = unsigned long;
 inline Word join(Word a, const void* p) {
   return a ^ *static_cast<const unsigned long*>(p);
 }
-inline unsigned long fold(Word a) { return a; }
+inline unsigned long fold(Word a) {
+  return a;
+}
 #endif
 
 unsigned long read(const void* data, long bytes) noexcept {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/gate.h"
 #include "hearth/kernels/gemm.h"
 #include "hearth/kernels/head_loss.h"
 #include "hearth/kernels/math.h"
@@ -26,6 +27,7 @@ struct Table {
   const HeadLossKernels* head_loss;
   const MathKernels* math;
   const NormKernels* norm;
+  const GateKernels* gate;
 };
 
 // Every table built in, plainest first.

@@ -25,6 +25,7 @@ const Table table{
     .head_loss = &head_loss,
     .math = &math,
     .norm = &norm,
+    .gate = &gate,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -63,8 +63,10 @@ int run_ahead() {
   return ahead_limit;
 }
 
-std::shared_ptr<AlignedBuffer>
-scratch(const mx::Stream& stream, std::size_t bytes) {
+std::shared_ptr<AlignedBuffer> scratch(
+    const mx::Stream& stream,
+    std::size_t bytes
+) {
   static const MemoryZone zone = MemoryZone::named("ops scratch");
   const std::lock_guard lock(state().mutex);
   auto& kept = state().streams[stream.index].scratch;

@@ -54,8 +54,10 @@ int run_ahead();
 // stream run one after the other and share it; hold the pointer in the
 // launched work. It is kept from call to call, as fresh pages cost more than
 // most ops. Call from eval_cpu: throws OutOfMemory.
-std::shared_ptr<AlignedBuffer>
-scratch(const mx::Stream& stream, std::size_t bytes);
+std::shared_ptr<AlignedBuffer> scratch(
+    const mx::Stream& stream,
+    std::size_t bytes
+);
 
 // Names of the ops that were launched since the last clear, each once; for
 // tests that ask what a case has covered.

@@ -92,7 +92,6 @@ OpCase base(const char* name, const LossTerms& terms) {
   c.primitives = {"FusedHeadLoss", "HeadLossScale"};
   c.sizes = {{4, 9, 5, 3},      {1, 2, 1, 1},       {7, 33, 31, 4},
              {130, 70, 45, 16}, {40, 1200, 64, 50}, {260, 300, 96, 20}};
-  c.bench_size = {8192, 24576, 384, 64};
   c.inputs = basic;
   c.run = [terms](const Arrays& v) {
     HeadLossOptions options;
@@ -128,12 +127,12 @@ LossTerms divergence(Divergence kind, float cross_entropy, float temperature) {
   return t;
 }
 
-}  // namespace
-
 OpCase head_loss_case() {
   LossTerms terms;
   terms.z_loss = 1e-2f;
-  return base("head_loss", terms);
+  OpCase c = base("head_loss", terms);
+  c.bench_sizes = {{8192, 24576, 384, 0}};
+  return c;
 }
 
 OpCase head_loss_smoothed_case() {
@@ -204,6 +203,22 @@ OpCase head_log_probs_case() {
     return Arrays{head_log_probs_reference(v[0], v[1], v[2])};
   };
   return c;
+}
+
+}  // namespace
+
+std::vector<OpCase> head_loss_cases() {
+  return {
+      head_loss_case(),
+      head_loss_smoothed_case(),
+      head_loss_forward_kl_case(),
+      head_loss_reverse_kl_case(),
+      head_loss_jensen_shannon_case(),
+      head_loss_sparse_forward_kl_case(),
+      head_loss_sparse_reverse_kl_case(),
+      head_loss_sparse_jensen_shannon_case(),
+      head_log_probs_case()
+  };
 }
 
 }  // namespace hearth::ops

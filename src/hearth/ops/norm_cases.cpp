@@ -16,7 +16,7 @@ OpCase base(const char* name) {
   c.name = name;
   c.primitives = {"Norm", "NormGrad"};
   c.sizes = {{3, 7}, {1, 1}, {5, 33}, {130, 100}, {300, 768}};
-  c.bench_size = {65536, 1024};
+  c.bench_sizes = {{65536, 1024}};
   c.float32 = {{2e-6, 4e-6}, {2e-5, 2e-5}};
   c.bfloat16 = {{1e-3, 8e-3}, {2e-2, 1.2e-2}};
   c.forward_work = [](const Size& n, mx::Dtype t) {
@@ -60,8 +60,6 @@ void add_work(OpCase& c) {
     };
   };
 }
-
-}  // namespace
 
 OpCase rms_norm_case() {
   OpCase c = base("rms_norm");
@@ -125,6 +123,15 @@ OpCase add_layer_norm_case() {
   };
   c.differentiable = {0, 1, 2, 3};
   return c;
+}
+
+}  // namespace
+
+std::vector<OpCase> norm_cases() {
+  return {
+      rms_norm_case(), layer_norm_case(), add_rms_norm_case(),
+      add_layer_norm_case()
+  };
 }
 
 }  // namespace hearth::ops

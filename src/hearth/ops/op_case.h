@@ -4,8 +4,8 @@
 // reference) and `hearth bench ops`. A primitive that no case lists fails a
 // test.
 //
-// To add an op: write foo_cases.cpp with `OpCase foo_case()` beside the op and
-// add one line to op_cases.cpp.
+// To add an op: write foo_cases.cpp with `std::vector<OpCase> foo_cases()`
+// beside the op and add it to the two lists of op_cases.cpp.
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -43,7 +43,10 @@ struct OpCase {
   // Checked sizes: tiny, ragged and large ones. The first is the one whose
   // gradient is differenced, so keep it tiny.
   std::vector<Size> sizes;
-  Size bench_size;
+  // Timed sizes. `peak` names the arithmetic the op is measured against where
+  // its dtype does not: int8 for quantised products.
+  std::vector<Size> bench_sizes;
+  std::string peak;
 
   // Inputs in the dtypes the op expects when its main operand is `dtype`. The
   // values depend on size and seed alone. Called with float64 too, for which
@@ -57,7 +60,10 @@ struct OpCase {
   std::vector<int> differentiable;
 
   Tolerances float32, bfloat16;
-  double gradient_step = 1e-5;  // of the central difference, in float64
+  // Of the central difference, in float64, and how near it must come, relative
+  // to the largest gradient. Some of MLX's functions are of single precision
+  // inside even for float64: their cases take a longer step and allow more.
+  double gradient_step = 1e-5, gradient_tolerance = 1e-6;
 
   // NaN and infinity in an input give NaN and infinity exactly where the
   // reference has them, and gradients that are not finite where its are not.

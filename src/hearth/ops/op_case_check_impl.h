@@ -73,8 +73,11 @@ inline std::vector<double> values_of(const mx::array& a) {
 }
 
 // The first element outside the tolerance, or an empty string.
-inline std::string
-first_difference(const mx::array& got, const mx::array& want, Tolerance t) {
+inline std::string first_difference(
+    const mx::array& got,
+    const mx::array& want,
+    Tolerance t
+) {
   if (got.shape() != want.shape()) return "shapes differ";
   const auto a = values_of(got), b = values_of(want);
   for (std::size_t i = 0; i < a.size(); ++i) {

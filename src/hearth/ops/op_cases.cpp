@@ -6,40 +6,26 @@
 namespace hearth::ops {
 
 // One function a case file offers. Keep both lists sorted.
-OpCase add_layer_norm_case();
-OpCase add_rms_norm_case();
-OpCase head_log_probs_case();
-OpCase head_loss_case();
-OpCase head_loss_forward_kl_case();
-OpCase head_loss_jensen_shannon_case();
-OpCase head_loss_reverse_kl_case();
-OpCase head_loss_smoothed_case();
-OpCase head_loss_sparse_forward_kl_case();
-OpCase head_loss_sparse_jensen_shannon_case();
-OpCase head_loss_sparse_reverse_kl_case();
-OpCase layer_norm_case();
-OpCase linear_bias_case();
-OpCase linear_case();
-OpCase rms_norm_case();
+std::vector<OpCase> activation_cases();
+std::vector<OpCase> gate_cases();
+std::vector<OpCase> head_loss_cases();
+std::vector<OpCase> linear_cases();
+std::vector<OpCase> norm_cases();
 
 std::span<const OpCase> op_cases() {
-  static const std::vector<OpCase> all = {
-      add_layer_norm_case(),
-      add_rms_norm_case(),
-      head_log_probs_case(),
-      head_loss_case(),
-      head_loss_forward_kl_case(),
-      head_loss_jensen_shannon_case(),
-      head_loss_reverse_kl_case(),
-      head_loss_smoothed_case(),
-      head_loss_sparse_forward_kl_case(),
-      head_loss_sparse_jensen_shannon_case(),
-      head_loss_sparse_reverse_kl_case(),
-      layer_norm_case(),
-      linear_bias_case(),
-      linear_case(),
-      rms_norm_case(),
-  };
+  static const std::vector<OpCase> all = [] {
+    std::vector<OpCase> joined;
+    for (auto* cases : {
+             activation_cases,
+             gate_cases,
+             head_loss_cases,
+             linear_cases,
+             norm_cases,
+         }) {
+      for (auto& c : cases()) joined.push_back(std::move(c));
+    }
+    return joined;
+  }();
   return all;
 }
 

@@ -94,7 +94,7 @@ TEST_P(OpReference, GradientMatchesCentralDifferences) {
       const double slope =
           (weighted_sum(c, up, ct) - weighted_sum(c, down, ct)) /
           (2 * c.gradient_step);
-      EXPECT_NEAR(g[i], slope, 1e-6 * std::max(1.0, largest))
+      EXPECT_NEAR(g[i], slope, c.gradient_tolerance * std::max(1.0, largest))
           << "input " << which << " element " << i;
     }
   }

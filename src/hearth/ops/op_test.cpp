@@ -42,8 +42,11 @@ class Twice : public CpuOp {
   std::latch* wait_;
 };
 
-mx::array
-twice(const mx::array& x, bool take = false, std::latch* w = nullptr) {
+mx::array twice(
+    const mx::array& x,
+    bool take = false,
+    std::latch* w = nullptr
+) {
   return mx::array(
       x.shape(), mx::float32, std::make_shared<Twice>(take, w), {x}
   );

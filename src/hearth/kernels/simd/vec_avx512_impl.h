@@ -191,6 +191,9 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
 HEARTH_INLINE F32 first_lanes(F32 x, int n) {
   return {_mm512_maskz_mov_ps(first(n), x.v)};
 }
+HEARTH_INLINE F32 reciprocal_quick(F32 a) {
+  return {_mm512_rcp14_ps(a.v)};
+}
 HEARTH_INLINE F32 scale(F32 x, F32 n) {
   return {_mm512_scalef_ps(x.v, n.v)};
 }

@@ -11,6 +11,7 @@
 //   abs neg sqrt copysign round (to nearest even)
 //   < <= > >= ==  is_nan        a Mask; select(m, a, b) is m ? a : b
 //   reduce_add reduce_max       over all lanes, in a fixed order
+//   reciprocal_quick(x)         1/x to 2^-14 or better
 //   scale(x, n)                 x * 2^n for integral n, right when subnormal
 //   to_int to_float bits from_bits and I32's + - & | ^ << >> (logical)
 //   first_lanes(x, n)           zero from lane n on
@@ -57,6 +58,9 @@ HEARTH_INLINE Mask operator>=(F32 a, F32 b) {
 }
 
 #if HEARTH_SCALE_BY_HALVES
+HEARTH_INLINE F32 reciprocal_quick(F32 a) {
+  return splat(1.0f) / a;
+}
 // In two steps, as 2^n itself may be out of range.
 HEARTH_INLINE F32 scale(F32 x, F32 n) {
   const F32 half = round(n * splat(0.5f));

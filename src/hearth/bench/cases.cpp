@@ -1,0 +1,24 @@
+#include "hearth/bench/cases.h"
+
+#include "hearth/base/thread_pool.h"
+
+namespace hearth::bench {
+
+double CaseContext::gops(std::string_view dtype, std::string_view isa) const {
+  if (!peaks) return 0;
+  return hardware::best_gops(*peaks, dtype, shared_pool().size(), isa);
+}
+
+double CaseContext::read_gb_s() const {
+  if (!peaks) return 0;
+  return hardware::bandwidth_gb_s(*peaks, "read", shared_pool().size());
+}
+
+std::vector<CaseGroup> case_groups() {
+  return {
+      {"base", "thread pool, memory, random numbers", base_cases},
+      {"ops", "every differentiable op, forward and gradient", ops_cases},
+  };
+}
+
+}  // namespace hearth::bench

@@ -1,0 +1,35 @@
+#pragma once
+// The groups of `hearth bench` and their cases.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/bench/runner.h"
+#include "hearth/hardware/peaks.h"
+
+namespace hearth::bench {
+
+// What cases are built against: the machine's peaks where they were measured.
+struct CaseContext {
+  std::optional<hardware::Peaks> peaks;
+  bool with_peers = false;
+  std::uint64_t seed = 0;
+  std::size_t last_cache_bytes = 0;
+
+  // The peak in the case's unit; 0 where it was not measured.
+  double gops(std::string_view dtype, std::string_view isa = {}) const;
+  double read_gb_s() const;
+};
+
+struct CaseGroup {
+  std::string_view name, what;
+  std::vector<BenchCase> (*cases)(const CaseContext& context);
+};
+std::vector<CaseGroup> case_groups();
+
+std::vector<BenchCase> base_cases(const CaseContext& context);
+// The ops, from the same table of cases that tests them.
+std::vector<BenchCase> ops_cases(const CaseContext& context);
+
+}  // namespace hearth::bench

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <regex>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/spelling.h"
+#include "hearth/bench/cases.h"
+#include "hearth/bench/measure.h"
+#include "hearth/cli/command.h"
+#include "hearth/cli/doctor_report.h"
+#include "hearth/ops/device.h"
+
+namespace hearth::cli {
+namespace {
+
+std::regex compile_filter(const std::string& filter) {
+  try {
+    return std::regex(filter, std::regex::ECMAScript | std::regex::icase);
+  } catch (const std::regex_error& e) {
+    throw UsageError(
+        fmt::format(
+            "--filter must be a regular expression, got '{}': {}", filter,
+            e.what()
+        )
+    );
+  }
+}
+
+// The cases of the wanted groups whose names the filter finds.
+std::vector<bench::BenchCase> select_cases(
+    const std::vector<std::string>& groups,
+    const std::string& filter,
+    const bench::CaseContext& setting
+) {
+  std::vector<std::string> known;
+  for (const auto& g : bench::case_groups()) known.emplace_back(g.name);
+  for (const std::string& name : groups) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw UsageError(
+        fmt::format(
+            "a bench group must be one of {}, got '{}'{}",
+            fmt::join(known, ", "), name, did_you_mean(name, known)
+        )
+    );
+  }
+  const std::regex wanted = compile_filter(filter);
+  std::vector<bench::BenchCase> chosen;
+  for (const auto& g : bench::case_groups()) {
+    const bool asked =
+        groups.empty() ||
+        std::find(groups.begin(), groups.end(), g.name) != groups.end();
+    if (!asked) continue;
+    for (auto& c : g.cases(setting)) {
+      if (std::regex_search(c.name, wanted)) chosen.push_back(std::move(c));
+    }
+  }
+  if (chosen.empty()) {
+    throw UsageError(fmt::format("--filter '{}' finds no case", filter));
+  }
+  return chosen;
+}
+
+}  // namespace
+
+void cmd_bench(Context& context, const std::vector<std::string>& words) {
+  std::vector<std::string> groups;
+  std::string filter;
+  double seconds = 1.0;
+  bool peers = false, list = false;
+  std::string group_help = "Groups to run (default all): ";
+  for (const auto& g : bench::case_groups()) {
+    group_help += fmt::format("{} ({}); ", g.name, g.what);
+  }
+  Args args(
+      "bench", "Measure, with the share of this machine's peak in every row.",
+      context.common
+  );
+  args.rest("GROUP", groups, group_help);
+  args.option("--filter", filter, "Only cases whose name this regex finds");
+  args.option("--seconds", seconds, "Measuring time for each case");
+  args.flag("--peer", peers, "Interleave the rival where it is installed");
+  args.flag("--list", list, "Only list the cases");
+  args.example("hearth bench base", "what the thread pool and memory cost");
+  args.example("hearth bench --filter read --json", "one row for a script");
+  if (!context.parse(args, words)) return;
+
+  const DoctorReport machine = gather_report(context.common.device);
+  ops::use_device(context.common.device);
+  if (!machine.peaks) {
+    context.note(
+        "this machine's peaks are not measured: run hearth doctor --measure to "
+        "see the share of peak"
+    );
+  }
+  const auto cases =
+      select_cases(groups, filter, {machine.peaks, peers, context.common.seed});
+  std::vector<bench::Row> rows;
+  for (const auto& c : cases) {
+    if (list) {
+      context.print(c.name + "\n");
+      continue;
+    }
+    context.note(fmt::format("{} ...", c.name));
+    rows.push_back(
+        bench::run_case(
+            c, {.min_repeats = 9,
+                .max_repeats = 200,
+                .seconds = seconds,
+                .warm_up = 2}
+        )
+    );
+  }
+  if (list) return;
+  if (!context.common.json) return context.print(bench::to_table(rows));
+  Json document;
+  document["machine"] = to_json(machine);
+  document["rows"] = Json::array();
+  for (const auto& r : rows) document["rows"].push_back(bench::to_json(r));
+  context.json("hearth.bench/1", document);
+}
+
+}  // namespace hearth::cli
