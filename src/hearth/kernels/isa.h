@@ -23,11 +23,15 @@
 #define HEARTH_ISA_IS(name) HEARTH_ISA_IS_IMPL(HEARTH_ISA, name)
 
 namespace hearth::kernels::HEARTH_ISA {
+extern const ArithmeticKernels arithmetic;
+extern const EmbeddingKernels embedding;
 extern const GateKernels gate;
 extern const MathKernels math;
 extern const GemmKernels gemm;
 extern const HeadLossKernels head_loss;
 extern const NormKernels norm;
+extern const OptimKernels optim;
 extern const PeakKernels peak;
+extern const RopeKernels rope;
 extern const Table table;
 }  // namespace hearth::kernels::HEARTH_ISA

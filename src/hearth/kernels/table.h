@@ -8,12 +8,16 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/arithmetic.h"
+#include "hearth/kernels/embedding.h"
 #include "hearth/kernels/gate.h"
 #include "hearth/kernels/gemm.h"
 #include "hearth/kernels/head_loss.h"
 #include "hearth/kernels/math.h"
 #include "hearth/kernels/norm.h"
+#include "hearth/kernels/optim.h"
 #include "hearth/kernels/peak.h"
+#include "hearth/kernels/rope.h"
 
 namespace hearth::kernels {
 
@@ -28,6 +32,10 @@ struct Table {
   const MathKernels* math;
   const NormKernels* norm;
   const GateKernels* gate;
+  const RopeKernels* rope;
+  const EmbeddingKernels* embedding;
+  const ArithmeticKernels* arithmetic;
+  const OptimKernels* optim;
 };
 
 // Every table built in, plainest first.

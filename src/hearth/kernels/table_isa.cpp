@@ -26,6 +26,10 @@ const Table table{
     .math = &math,
     .norm = &norm,
     .gate = &gate,
+    .rope = &rope,
+    .embedding = &embedding,
+    .arithmetic = &arithmetic,
+    .optim = &optim,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -103,6 +103,11 @@ void note_launch(int stream, const char* name) {
   state().names.insert(name);
 }
 
+void note_name(const char* name) {
+  const std::lock_guard lock(state().mutex);
+  state().names.insert(name);
+}
+
 void note_finish(int stream) noexcept {
   {
     const std::lock_guard lock(state().mutex);

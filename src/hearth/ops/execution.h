@@ -69,6 +69,7 @@ namespace internal {
 // Waits until the stream has room under the run-ahead limit.
 void wait_for_room(int stream);
 void note_launch(int stream, const char* name);
+void note_name(const char* name);
 void note_finish(int stream) noexcept;
 // Once a process: MLX's bytes join our ledger and its cache is given room.
 void join_memory_ledger();

@@ -88,6 +88,7 @@ void run_on_stream(
     FunctionRef<void(const Execution&)> f
 ) {
   const Execution run = current_execution();
+  internal::note_name(zone);
   std::promise<void> done;
   mx::cpu::get_command_encoder(stream).dispatch([&] {
     try {

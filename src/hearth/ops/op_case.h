@@ -69,6 +69,13 @@ struct OpCase {
   // reference has them, and gradients that are not finite where its are not.
   bool check_special_values = true;
 
+  // Whether it takes memory; what updates leaves in place does not.
+  bool allocates = true;
+
+  // For an op whose run() does more than the op, such as copying the state it
+  // updates: prepares once and returns what the bench times in place of run.
+  std::function<std::function<void()>(const Size&, mx::Dtype)> timed;
+  // Null where there is nothing to time.
   std::function<Work(const Size&, mx::Dtype)> forward_work, gradient_work;
 };
 

@@ -7,20 +7,28 @@ namespace hearth::ops {
 
 // One function a case file offers. Keep both lists sorted.
 std::vector<OpCase> activation_cases();
+std::vector<OpCase> arithmetic_cases();
+std::vector<OpCase> embedding_cases();
 std::vector<OpCase> gate_cases();
 std::vector<OpCase> head_loss_cases();
 std::vector<OpCase> linear_cases();
 std::vector<OpCase> norm_cases();
+std::vector<OpCase> optimizer_cases();
+std::vector<OpCase> rope_cases();
 
 std::span<const OpCase> op_cases() {
   static const std::vector<OpCase> all = [] {
     std::vector<OpCase> joined;
     for (auto* cases : {
              activation_cases,
+             arithmetic_cases,
+             embedding_cases,
              gate_cases,
              head_loss_cases,
              linear_cases,
              norm_cases,
+             optimizer_cases,
+             rope_cases,
          }) {
       for (auto& c : cases()) joined.push_back(std::move(c));
     }
@@ -37,7 +45,11 @@ mx::array drawn(const mx::Shape& shape, std::uint64_t seed, Draw draw) {
   for (const auto d : shape) n *= static_cast<std::size_t>(d);
   RandomStream random{RandomKey(seed)};
   std::vector<T> values(n);
-  for (T& v : values) v = draw(random);
+  // Large inputs repeat: drawing takes far longer than the ops do.
+  constexpr std::size_t kPeriod = 1048573;
+  for (std::size_t i = 0; i < n; ++i) {
+    values[i] = i < kPeriod ? draw(random) : values[i - kPeriod];
+  }
   return mx::array(values.data(), shape);
 }
 

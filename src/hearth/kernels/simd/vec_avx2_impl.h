@@ -209,8 +209,21 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
   return {_mm256_srli_epi32(a.v, n)};
 }
 #define HEARTH_SCALE_BY_HALVES 1
+HEARTH_INLINE I32 mul_wide(I32 a, std::uint32_t b, I32& high) {
+  const __m256i c = _mm256_set1_epi64x(b);
+  const __m256i even = _mm256_mul_epu32(a.v, c);
+  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a.v, 32), c);
+  high = {_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa)};
+  return {_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa)};
+}
 HEARTH_INLINE F32 first_lanes(F32 x, int n) {
   return {_mm256_and_ps(x.v, _mm256_castsi256_ps(first(n)))};
+}
+HEARTH_INLINE F32 doubled(const float* p) {
+  const __m256 v = _mm256_castps128_ps256(_mm_loadu_ps(p));
+  return {
+      _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3))
+  };
 }
 HEARTH_INLINE F32 swap_pairs(F32 a) {
   return {_mm256_permute_ps(a.v, 0xb1)};

@@ -188,6 +188,13 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
   return {_mm512_srli_epi32(a.v, static_cast<unsigned>(n))};
 }
 
+HEARTH_INLINE I32 mul_wide(I32 a, std::uint32_t b, I32& high) {
+  const __m512i c = _mm512_set1_epi64(b);
+  const __m512i even = _mm512_mul_epu32(a.v, c);
+  const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a.v, 32), c);
+  high = {_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd)};
+  return {_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32))};
+}
 HEARTH_INLINE F32 first_lanes(F32 x, int n) {
   return {_mm512_maskz_mov_ps(first(n), x.v)};
 }
@@ -196,6 +203,12 @@ HEARTH_INLINE F32 reciprocal_quick(F32 a) {
 }
 HEARTH_INLINE F32 scale(F32 x, F32 n) {
   return {_mm512_scalef_ps(x.v, n.v)};
+}
+HEARTH_INLINE F32 doubled(const float* p) {
+  const __m512 v = _mm512_castps256_ps512(_mm256_loadu_ps(p));
+  const __m512i each_twice =
+      _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+  return {_mm512_permutexvar_ps(each_twice, v)};
 }
 HEARTH_INLINE F32 swap_pairs(F32 a) {
   return {_mm512_permute_ps(a.v, 0xb1)};

@@ -176,8 +176,16 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
   return {a.v >> n};
 }
 #define HEARTH_SCALE_BY_HALVES 1
+HEARTH_INLINE I32 mul_wide(I32 a, std::uint32_t b, I32& high) {
+  const std::uint64_t product = std::uint64_t{a.v} * b;
+  high = {static_cast<std::uint32_t>(product >> 32)};
+  return {static_cast<std::uint32_t>(product)};
+}
 HEARTH_INLINE F32 first_lanes(F32 x, int n) {
   return {n > 0 ? x.v : 0.0f};
+}
+HEARTH_INLINE F32 doubled(const float* p) {
+  return {*p};
 }
 HEARTH_INLINE F32 swap_pairs(F32 a) {
   return a;

@@ -14,7 +14,9 @@
 //   reciprocal_quick(x)         1/x to 2^-14 or better
 //   scale(x, n)                 x * 2^n for integral n, right when subnormal
 //   to_int to_float bits from_bits and I32's + - & | ^ << >> (logical)
+//   mul_wide(a, b, high)        low words of a * b; the high ones to `high`
 //   first_lanes(x, n)           zero from lane n on
+//   doubled(p)                  p[0] p[0] p[1] p[1] ... (kLanes > 1)
 //   swap_pairs(x)               lanes 2i and 2i+1 exchanged (kLanes > 1)
 //
 // Conversion to Bf16 rounds to nearest, ties to even; NaN stays a quiet NaN.

@@ -172,10 +172,23 @@ HEARTH_INLINE I32 operator>>(I32 a, int n) {
   return {vshlq_u32(a.v, vdupq_n_s32(-n))};
 }
 #define HEARTH_SCALE_BY_HALVES 1
+HEARTH_INLINE I32 mul_wide(I32 a, std::uint32_t b, I32& high) {
+  const uint32x2_t c = vdup_n_u32(b);
+  const uint64x2_t low = vmull_u32(vget_low_u32(a.v), c);
+  const uint64x2_t top = vmull_u32(vget_high_u32(a.v), c);
+  const uint32x4_t l = vreinterpretq_u32_u64(low);
+  const uint32x4_t h = vreinterpretq_u32_u64(top);
+  high = {vuzp2q_u32(l, h)};
+  return {vuzp1q_u32(l, h)};
+}
 HEARTH_INLINE F32 first_lanes(F32 x, int n) {
   float lane[kLanes];
   store(lane, x);
   return load(lane, n);
+}
+HEARTH_INLINE F32 doubled(const float* p) {
+  const float32x2_t v = vld1_f32(p);
+  return {vcombine_f32(vzip1_f32(v, v), vzip2_f32(v, v))};
 }
 HEARTH_INLINE F32 swap_pairs(F32 a) {
   return {vrev64q_f32(a.v)};

@@ -1,0 +1,208 @@
+#include "hearth/ops/optimizer_step.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/leaf.h"
+
+namespace hearth::ops {
+namespace {
+
+void require(
+    const char* where,
+    const char* what,
+    const mx::array& a,
+    mx::Dtype dtype,
+    std::size_t elements
+) {
+  if (a.dtype() == dtype && a.size() == elements && a.is_available() &&
+      a.flags().row_contiguous) {
+    return;
+  }
+  throw UsageError(
+      fmt::format(
+          "[ops.{}] {} must be an evaluated row-major array of {} elements of "
+          "the "
+          "right dtype, got {} elements",
+          where, what, elements, a.size()
+      )
+  );
+}
+
+void require_state(const char* where, const mx::array& a, const Parameter& p) {
+  require(where, "the state", a, mx::float32, p.weight.size());
+}
+
+kernels::AdamWArgs arguments(const AdamW& h, long step) {
+  const auto correction = [step](float beta) {
+    return static_cast<float>(
+        1 / (1 - std::pow(double{beta}, static_cast<double>(step)))
+    );
+  };
+  return {
+      h.lr,
+      h.beta1,
+      h.beta2,
+      h.eps,
+      h.decay,
+      correction(h.beta1),
+      correction(h.beta2)
+  };
+}
+
+// Calls f(functions, args, begin, end) over shares of the parameter, then the
+// parameter's own refresh.
+template <class F>
+void step_over(const char* name, const Parameter& p, F f) {
+  const std::size_t n = p.weight.size();
+  require(name, "the weight", p.weight, mx::float32, n);
+  require(name, "the gradient", p.gradient, p.gradient.dtype(), n);
+  if (p.copy) require(name, "the copy", *p.copy, mx::bfloat16, n);
+  if (p.grain == 0 || p.grain % kernels::kStateBlock != 0) {
+    throw UsageError(
+        fmt::format(
+            "[ops.{}] the grain must be a multiple of {}, got {}", name,
+            kernels::kStateBlock, p.grain
+        )
+    );
+  }
+  mx::array weight = p.weight;
+  kernels::Bf16* copy = nullptr;
+  if (p.copy) copy = mx::array(*p.copy).data<kernels::Bf16>();
+  with_dtype(name, p.gradient.dtype(), [&](auto* t) {
+    using G = std::remove_pointer_t<decltype(t)>;
+    const kernels::StepArgs<G> args{
+        p.gradient.data<G>(), p.gradient_scale, weight.data<float>(), copy
+    };
+    const auto stream = mx::default_stream(mx::Device::cpu);
+    run_on_stream(name, stream, [&](const Execution& e) {
+      const auto& functions = e.kernels.optim->of(t);
+      e.pool.parallel_for(n, p.grain, [&](std::size_t begin, std::size_t end) {
+        // In pieces that a second-level cache holds, so that refresh reads
+        // what was just written.
+        for (std::size_t i = begin; i < end; i += p.grain) {
+          const std::size_t stop = std::min(end, i + p.grain);
+          f(functions, args, static_cast<long>(i), static_cast<long>(stop));
+          if (p.refresh) p.refresh(e, i, stop);
+        }
+      });
+    });
+  });
+}
+
+}  // namespace
+
+void adamw_step(
+    const AdamW& hyper,
+    long step,
+    const Parameter& p,
+    mx::array& m,
+    mx::array& v
+) {
+  require_state("AdamW", m, p);
+  require_state("AdamW", v, p);
+  const auto a = arguments(hyper, step);
+  float *ms = m.data<float>(), *vs = v.data<float>();
+  step_over("AdamW", p, [&](auto& f, auto& args, long begin, long end) {
+    f.adamw(a, args, ms, vs, begin, end);
+  });
+}
+
+AdamW8State make_adamw8_state(std::size_t elements, MemoryZone zone) {
+  const int n = static_cast<int>(elements);
+  const int blocks = static_cast<int>(
+      (elements + kernels::kStateBlock - 1) / kernels::kStateBlock
+  );
+  return {
+      make_leaf({n}, mx::int8, zone), make_leaf({n}, mx::uint8, zone),
+      make_leaf({blocks}, mx::float32, zone),
+      make_leaf({blocks}, mx::float32, zone)
+  };
+}
+
+void adamw8_step(
+    const AdamW& hyper,
+    long step,
+    const Parameter& p,
+    AdamW8State& s
+) {
+  const std::size_t n = p.weight.size();
+  const std::size_t blocks =
+      (n + kernels::kStateBlock - 1) / kernels::kStateBlock;
+  require("AdamW8", "m", s.m, mx::int8, n);
+  require("AdamW8", "v", s.v, mx::uint8, n);
+  require("AdamW8", "m's scales", s.m_scale, mx::float32, blocks);
+  require("AdamW8", "v's scales", s.v_scale, mx::float32, blocks);
+  const auto a = arguments(hyper, step);
+  const kernels::State8 state{
+      s.m.data<std::int8_t>(), s.v.data<std::uint8_t>(),
+      s.m_scale.data<float>(), s.v_scale.data<float>()
+  };
+  step_over("AdamW8", p, [&](auto& f, auto& args, long begin, long end) {
+    f.adamw8(a, args, state, begin, end);
+  });
+}
+
+void lion_step(const Lion& h, const Parameter& p, mx::array& m) {
+  require_state("Lion", m, p);
+  const kernels::LionArgs a{h.lr, h.beta1, h.beta2, h.decay};
+  float* ms = m.data<float>();
+  step_over("Lion", p, [&](auto& f, auto& args, long begin, long end) {
+    f.lion(a, args, ms, begin, end);
+  });
+}
+
+void momentum_step(
+    float mu,
+    bool nesterov,
+    const mx::array& gradient,
+    float gradient_scale,
+    mx::array& m,
+    mx::array& update
+) {
+  // The update takes the weight's place: both are float32 of that size.
+  const Parameter p{.weight = update, .gradient = gradient};
+  require_state("Momentum", m, p);
+  float* ms = m.data<float>();
+  step_over("Momentum", p, [&](auto& f, auto& args, long begin, long end) {
+    f.momentum(
+        mu, nesterov, gradient_scale, args.grad, ms, args.weight, begin, end
+    );
+  });
+}
+
+mx::array orthogonalize(
+    const mx::array& x,
+    int steps,
+    const std::function<mx::array(const mx::array&, const mx::array&)>& matmul,
+    mx::StreamOrDevice s
+) {
+  if (x.ndim() != 2 || x.dtype() != mx::float32) {
+    throw UsageError(
+        fmt::format(
+            "[ops.orthogonalize] x must be a float32 matrix, got {} dimensions",
+            x.ndim()
+        )
+    );
+  }
+  // Coefficients that lift small singular values fastest and leave all of
+  // them within about [0.7, 1.2].
+  constexpr float kA = 3.4445f, kB = -4.7750f, kC = 2.0315f;
+  const bool tall = x.shape(0) > x.shape(1);
+  auto y = tall ? mx::transpose(x, s) : x;
+  const auto norm = mx::sqrt(mx::sum(mx::square(y, s), s), s);
+  y = mx::divide(y, mx::add(norm, mx::array(1e-7f), s), s);
+  for (int i = 0; i < steps; ++i) {
+    const auto a = matmul(y, dense(mx::transpose(y, s), s));
+    const auto b = ops::add(
+        scale(a, mx::array(kB), s), scale(matmul(a, a), mx::array(kC), s), s
+    );
+    y = ops::add(scale(y, mx::array(kA), s), matmul(b, y), s);
+  }
+  return tall ? dense(mx::transpose(y, s), s) : y;
+}
+
+}  // namespace hearth::ops
