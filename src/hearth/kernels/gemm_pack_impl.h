@@ -51,8 +51,12 @@ void interleave(const T* low, const T* high, long columns, Word* out) {
 
 #if defined(__AVX512F__)
 // out[c * out_stride + r] = in[r * in_stride bytes][c] for 16x16 words.
-HEARTH_INLINE void
-transpose_words(const char* in, long in_stride, Word* out, long out_stride) {
+HEARTH_INLINE void transpose_words(
+    const char* in,
+    long in_stride,
+    Word* out,
+    long out_stride
+) {
   __m512i a[16], b[16];
   for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(in + i * in_stride);
   for (int i = 0; i < 16; i += 2) {

@@ -36,8 +36,13 @@ GemmGrid gemm_grid(const GemmFamily& family, long m, long n, int threads) {
   return best;
 }
 
-GemmPart
-gemm_part(const GemmFamily& family, long m, long n, GemmGrid grid, int worker) {
+GemmPart gemm_part(
+    const GemmFamily& family,
+    long m,
+    long n,
+    GemmGrid grid,
+    int worker
+) {
   return {
       part(m, family.rows, worker % grid.rows, grid.rows),
       part(n, family.columns, worker / grid.rows, grid.columns)

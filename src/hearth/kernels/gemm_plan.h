@@ -17,7 +17,12 @@ GemmGrid gemm_grid(const GemmFamily& family, long m, long n, int threads);
 struct GemmPart {
   GemmRange rows, columns;
 };
-GemmPart
-gemm_part(const GemmFamily& family, long m, long n, GemmGrid grid, int worker);
+GemmPart gemm_part(
+    const GemmFamily& family,
+    long m,
+    long n,
+    GemmGrid grid,
+    int worker
+);
 
 }  // namespace hearth::kernels

@@ -41,8 +41,12 @@ inline bool is_plain(const GemmArgs& g) {
 }
 
 template <class T>
-HEARTH_INLINE void
-finish_row(const GemmArgs& g, long i, long j, const float* sums) {
+HEARTH_INLINE void finish_row(
+    const GemmArgs& g,
+    long i,
+    long j,
+    const float* sums
+) {
   T* c = static_cast<T*>(g.c) + i * g.c_stride + j;
   const T* residual = static_cast<const T*>(g.residual);
   if (residual) residual += i * g.residual_stride + j;
@@ -59,8 +63,12 @@ finish_row(const GemmArgs& g, long i, long j, const float* sums) {
 }
 
 // The end of a piece in general: any epilogue, any number of columns.
-__attribute__((noinline)) void
-finish_rows(const Sink& s, const float* sums, long stride, long rows) {
+__attribute__((noinline)) void finish_rows(
+    const Sink& s,
+    const float* sums,
+    long stride,
+    long rows
+) {
   const GemmArgs& g = *s.g;
   for (long r = 0; r < rows; ++r) {
     const float* row = sums + r * stride;
@@ -71,8 +79,12 @@ finish_rows(const Sink& s, const float* sums, long stride, long rows) {
   }
 }
 
-__attribute__((noinline)) void
-finish_rows(const Sink& s, const LooseInt* sums, long stride, long rows) {
+__attribute__((noinline)) void finish_rows(
+    const Sink& s,
+    const LooseInt* sums,
+    long stride,
+    long rows
+) {
   const GemmArgs& g = *s.g;
   const long columns = smaller(kPanel, g.n - s.j);
   for (long r = 0; r < rows; ++r) {

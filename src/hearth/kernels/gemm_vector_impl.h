@@ -138,8 +138,10 @@ struct PairStep {
 #endif
 
 template <class T, int kRows>
-HEARTH_INLINE void
-store_plain(const Sink& s, F32 (&sums)[kRows][kPanelVectors]) {
+HEARTH_INLINE void store_plain(
+    const Sink& s,
+    F32 (&sums)[kRows][kPanelVectors]
+) {
   const GemmArgs& g = *s.g;
   T* c = static_cast<T*>(g.c) + s.i * g.c_stride + s.j;
 #pragma GCC unroll 16
@@ -153,8 +155,10 @@ store_plain(const Sink& s, F32 (&sums)[kRows][kPanelVectors]) {
 }
 
 template <int kRows>
-HEARTH_INLINE void
-finish_tile(const Sink& s, F32 (&sums)[kRows][kPanelVectors]) {
+HEARTH_INLINE void finish_tile(
+    const Sink& s,
+    F32 (&sums)[kRows][kPanelVectors]
+) {
   auto* partial = static_cast<float*>(s.partial);
   if (!s.first || !s.last) {
 #pragma GCC unroll 16
@@ -187,8 +191,12 @@ finish_tile(const Sink& s, F32 (&sums)[kRows][kPanelVectors]) {
 }
 
 template <class Step, int kRows, bool kByWord>
-__attribute__((noinline)) void
-tile(ABlock a, long steps, const Word* b, const Sink& s) {
+__attribute__((noinline)) void tile(
+    ABlock a,
+    long steps,
+    const Word* b,
+    const Sink& s
+) {
   F32 sums[kRows][kPanelVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -216,8 +224,13 @@ tile(ABlock a, long steps, const Word* b, const Sink& s) {
 
 // All rows of a block against one panel, in tiles as tall as they come.
 template <class Step, int kRows, bool kByWord>
-HEARTH_INLINE void
-tiles_down(ABlock& a, long& height, long steps, const Word* b, Sink& s) {
+HEARTH_INLINE void tiles_down(
+    ABlock& a,
+    long& height,
+    long steps,
+    const Word* b,
+    Sink& s
+) {
   for (; height >= kRows; height -= kRows) {
     tile<Step, kRows, kByWord>(a, steps, b, s);
     a.words += kRows == kTileRows ? a.tile_bytes : kRows * a.row_bytes;

@@ -133,8 +133,11 @@ LossValue plain_loss(const LossRow& row, const LossTerms& terms) {
 
 // T^2 D has the gradient T * d D / d (l / T).
 template <Divergence kind, class T>
-LossValue
-dense_loss(const LossRow& row, const LossTerms& terms, const T* teacher) {
+LossValue dense_loss(
+    const LossRow& row,
+    const LossTerms& terms,
+    const T* teacher
+) {
   const CrossEntropy c = cross_entropy(row, terms);
   const float by = 1.0f / terms.temperature;
   const LogSoftmax s = log_softmax(row.logits, row.n, by);

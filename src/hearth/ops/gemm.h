@@ -10,8 +10,10 @@
 namespace hearth::ops {
 
 // The family for operands of that type, bf16 or f32.
-const kernels::GemmFamily&
-gemm_family(const kernels::Table& table, kernels::GemmScalar operand);
+const kernels::GemmFamily& gemm_family(
+    const kernels::Table& table,
+    kernels::GemmScalar operand
+);
 
 void pack_gemm(
     ThreadPool& pool,

@@ -135,8 +135,12 @@ class FusedHeadLoss : public CpuOp {
     });
   }
 
-  static Arrays
-  make(const Arrays& in, HeadLossOptions options, Packed packed, mx::Stream s) {
+  static Arrays make(
+      const Arrays& in,
+      HeadLossOptions options,
+      Packed packed,
+      mx::Stream s
+  ) {
     std::vector<mx::Shape> shapes{{}, {}, in[2].shape()};
     std::vector<mx::Dtype> types(3, mx::float32);
     // The weight's gradient is made of the same logits as the input's.

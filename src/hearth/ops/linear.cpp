@@ -48,8 +48,11 @@ struct Operand {
   std::size_t bytes(const GemmFamily& family) const {
     return ready ? 0 : family.packed_bytes(pack.n, pack.k);
   }
-  const void*
-  fill(ThreadPool& pool, const GemmFamily& family, std::byte* place) const {
+  const void* fill(
+      ThreadPool& pool,
+      const GemmFamily& family,
+      std::byte* place
+  ) const {
     if (ready) return ready;
     GemmPack to = pack;
     to.packed = place;

@@ -33,7 +33,6 @@ OpCase base(const char* name, bool bias) {
   c.primitives = {"Linear", "LinearGrad"};
   c.sizes = {{3, 5, 4},     {1, 1, 1},      {5, 33, 31},
              {130, 70, 45}, {33, 100, 600}, {300, 96, 128}};
-  c.bench_sizes = {{8192, 1024, 384}};
   c.inputs = [bias](const Size& n, mx::Dtype t, std::uint64_t seed) {
     return inputs(n, t, seed, bias);
   };
@@ -52,6 +51,7 @@ OpCase base(const char* name, bool bias) {
 
 OpCase linear_case() {
   OpCase c = base("linear", false);
+  c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
   c.run = [](const Arrays& v) { return Arrays{linear(v[0], v[1])}; };
   c.reference = [](const Arrays& v) {
     return Arrays{linear_reference(v[0], v[1])};
@@ -71,10 +71,7 @@ OpCase linear_bias_case() {
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
-  return {
-      linear_case(),
-      linear_bias_case()
-  };
+  return {linear_case(), linear_bias_case()};
 }
 
 }  // namespace hearth::ops

@@ -52,8 +52,13 @@ inline __mmask64 first_bytes(long n) {
 }
 
 // Rows as they are, cut into tiles and filled up with zeros.
-inline TiledA
-copy_tiles(const char* a, long stride, long height, long bytes, void* room) {
+inline TiledA copy_tiles(
+    const char* a,
+    long stride,
+    long height,
+    long bytes,
+    void* room
+) {
   const long across = (bytes + 63) / 64;
   auto* out = static_cast<char*>(room);
   for (long t = 0; t < round_up(height, 2 * kTile) / kTile; ++t) {
@@ -166,8 +171,13 @@ struct TileCore {
     return copy_tiles(from, stride, height, bytes, room);
   }
 
-  void
-  multiply(const TiledA& a, long height, long k, long depth, Sink s) const {
+  void multiply(
+      const TiledA& a,
+      long height,
+      long k,
+      long depth,
+      Sink s
+  ) const {
     constexpr long kWordElements = 4 / Kind::kElement;
     const long words = round_up(s.g->k, kTile * kWordElements) / kWordElements;
     const long panel = (words + Kind::kExtraRows) * kPanelBytes;
