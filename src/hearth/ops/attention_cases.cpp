@@ -15,7 +15,7 @@ OpCase base(const char* name) {
       {1, 5, 5, 2, 1, 8},      {1, 1, 1, 1, 1, 16},      {2, 67, 67, 4, 2, 40},
       {1, 300, 300, 2, 2, 64}, {1, 130, 130, 2, 1, 256},
   };
-  c.bench_size = {8, 1024, 1024, 12, 12, 64};
+  c.bench_sizes = {{8, 1024, 1024, 12, 12, 64}};
   c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
     return Arrays{
         normal_input({n[0], n[1], n[3], n[5]}, t, seed),
