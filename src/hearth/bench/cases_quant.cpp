@@ -16,7 +16,7 @@ using kernels::PackedLayout;
 using kernels::QuantCompute;
 using kernels::QuantFormat;
 
-constexpr long kSide = 4096;
+constexpr long kSide = 4096, kPrefill = 512;
 // Weights to rotate through where the cache's size is not known.
 constexpr std::size_t kRotated = std::size_t{192} << 20;
 
@@ -112,18 +112,17 @@ BenchCase gemm(
     QuantCompute compute,
     bool gradient
 ) {
-  constexpr long kRows = 512;
   const bool int8 = compute == QuantCompute::kInt8;
   BenchCase c;
   c.name = std::string("quant: ") + (gradient ? "input gradient" : "GEMM") +
            " 512x4096x4096 " + format + (int8 ? "" : " exact");
   c.unit = int8 ? "GOP/s" : "GFLOP/s";
-  c.work = 2.0 * kRows * kSide * kSide;
+  c.work = 2.0 * kPrefill * kSide * kSide;
   c.isa = kernels::best().isa;
   c.peak = context.gops(int8 ? "int8" : "fp32", c.isa);
   const QuantFormat f = QuantFormat::parse(format);
   c.prepare = [f, compute, gradient]() -> std::function<void()> {
-    auto p = std::make_shared<Product>(f, kRows, compute, 0);
+    auto p = std::make_shared<Product>(f, kPrefill, compute, 0);
     if (gradient) return [p] { p->backward(); };
     return [p] { p->forward(); };
   };
