@@ -96,10 +96,12 @@ std::string YamlNode::where() const {
 
 YamlNode parse_yaml(std::string_view text, std::string_view name) {
   if (text.size() > kMaxBytes) {
-    throw FormatError(fmt::format(
-        "{}: YAML must be at most {}, got {}", name, format_bytes(kMaxBytes),
-        format_bytes(text.size())
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}: YAML must be at most {}, got {}", name,
+            format_bytes(kMaxBytes), format_bytes(text.size())
+        )
+    );
   }
   if (text.find('\0') != std::string_view::npos) {
     throw FormatError(fmt::format("{}: YAML must not hold zero bytes", name));

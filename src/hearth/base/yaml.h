@@ -19,8 +19,8 @@ class YamlNode {
   bool quoted = false;  // "3" is text, 3 is a number
   std::vector<YamlNode> items;
   std::vector<std::pair<std::string, YamlNode>> entries;  // in file order
-  std::string source;                                     // file, or what stands for it
-  long line = 0;                                          // 1-based; 0 unknown
+  std::string source;  // file, or what stands for it
+  long line = 0;       // 1-based; 0 unknown
 
   // The entry of a map, or null.
   const YamlNode* find(std::string_view key) const;

@@ -27,7 +27,9 @@ class Args {
 
   void flag(const std::string& name, bool& value, const std::string& help);
   void option(
-      const std::string& name, std::string& value, const std::string& help
+      const std::string& name,
+      std::string& value,
+      const std::string& help
   );
   void option(
       const std::string& name,
@@ -40,11 +42,11 @@ class Args {
       const std::string& help
   );
   void option(
-      const std::string& name, std::int64_t& value, const std::string& help
+      const std::string& name,
+      std::int64_t& value,
+      const std::string& help
   );
-  void option(
-      const std::string& name, double& value, const std::string& help
-  );
+  void option(const std::string& name, double& value, const std::string& help);
   // Only these words are accepted.
   void choice(
       const std::string& name,
@@ -54,10 +56,14 @@ class Args {
   );
   // A word without dashes. Required ones come first.
   void positional(
-      const std::string& name, std::string& value, const std::string& help
+      const std::string& name,
+      std::string& value,
+      const std::string& help
   );
   void optional_positional(
-      const std::string& name, std::string& value, const std::string& help
+      const std::string& name,
+      std::string& value,
+      const std::string& help
   );
   // All remaining words: files, or overrides such as optim.lr=3e-4.
   void rest(

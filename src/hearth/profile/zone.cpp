@@ -115,7 +115,9 @@ void start_zones() {
   r.on.store(true);
 }
 
-void stop_zones() { recorder().on.store(false); }
+void stop_zones() {
+  recorder().on.store(false);
+}
 
 std::vector<ZoneTotal> zone_totals() {
   std::map<std::string_view, Sum> sums;
@@ -168,11 +170,14 @@ void write_trace(const std::string& path) {
     }
   }
   file.write(block);
-  file.write(fmt::format(
-      "{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
-      "{{\"name\":\"hearth\"}}}}\n],\"otherData\":{{\"dropped_events\":{}}}}}\n",
-      dropped
-  ));
+  file.write(
+      fmt::format(
+          "{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
+          "{{\"name\":\"hearth\"}}}}\n],\"otherData\":{{\"dropped_events\":{}}}"
+          "}}\n",
+          dropped
+      )
+  );
   file.commit();
 }
 

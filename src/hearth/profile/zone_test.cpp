@@ -25,7 +25,9 @@ const ZoneTotal* find(const std::vector<ZoneTotal>& all, const char* name) {
 TEST(Zone, RecordsNothingWhenOff) {
   start_zones();
   stop_zones();
-  { const Zone z("off"); }
+  {
+    const Zone z("off");
+  }
   EXPECT_EQ(find(zone_totals(), "off"), nullptr);
 }
 
@@ -58,7 +60,8 @@ TEST(Zone, TraceIsJsonWithOneEventAZone) {
   for (int i = 0; i < 5; ++i) const Zone z("a \"quoted\" name");
   stop_zones();
   const auto path =
-      (std::filesystem::temp_directory_path() / "hearth_zone_test.json").string();
+      (std::filesystem::temp_directory_path() / "hearth_zone_test.json")
+          .string();
   write_trace(path);
   const Json trace = read_json_file(path);
   int complete = 0;

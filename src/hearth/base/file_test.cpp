@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/atomic_file.h"
+#include "hearth/base/error.h"
+#include "hearth/base/mapped_file.h"
+
+namespace hearth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder = fs::temp_directory_path() /
+             ("hearth_files_" + std::to_string(getpid()));
+    fs::create_directories(folder);
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  std::string at(const char* name) const { return (folder / name).string(); }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator())
+    );
+  }
+  fs::path folder;
+};
+
+TEST_F(Files, MapsWhatIsThere) {
+  write_file_atomically(at("a"), "hello");
+  const MappedFile file(at("a"));
+  EXPECT_EQ(file.text(), "hello");
+  file.advise(MappedFile::Access::kSequential, 2, 1000);
+  write_file_atomically(at("empty"), "");
+  EXPECT_EQ(MappedFile(at("empty")).size(), 0u);
+}
+
+TEST_F(Files, ErrorsNameTheFile) {
+  try {
+    const MappedFile file(at("missing"));
+    FAIL();
+  } catch (const IoError& e) {
+    EXPECT_NE(std::string(e.what()).find("missing"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("No such file"), std::string::npos);
+  }
+  EXPECT_THROW(MappedFile{folder.string()}, IoError);
+  EXPECT_THROW(read_text_file(at("missing")), IoError);
+}
+
+TEST_F(Files, AFileTooLargeIsRefused) {
+  write_file_atomically(at("a"), std::string(1000, 'x'));
+  EXPECT_THROW(read_text_file(at("a"), 999), FormatError);
+  EXPECT_EQ(read_text_file(at("a"), 1000).size(), 1000u);
+}
+
+TEST_F(Files, AnUncommittedVersionLeavesNoTrace) {
+  write_file_atomically(at("a"), "old");
+  {
+    AtomicFile file(at("a"));
+    file.write("half of the ne");
+    EXPECT_EQ(entries(), 2u);
+  }
+  EXPECT_EQ(read_text_file(at("a")), "old");
+  EXPECT_EQ(entries(), 1u);
+}
+
+// A writer that is killed at any moment leaves the old or the new version.
+TEST_F(Files, AKilledWriterNeverLeavesAMixture) {
+  const std::string old_text(1 << 20, 'o'), new_text(1 << 20, 'n');
+  int replaced = 0;
+  for (int i = 0; i < 20; ++i) {
+    write_file_atomically(at("a"), old_text);
+    const pid_t child = fork();
+    if (child == 0) {
+      while (true) write_file_atomically(at("a"), new_text);
+    }
+    usleep(static_cast<useconds_t>(1000 + 700 * i));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const std::string text = read_text_file(at("a"));
+    ASSERT_TRUE(text == old_text || text == new_text);
+    replaced += text == new_text ? 1 : 0;
+  }
+  EXPECT_GT(replaced, 0);
+}
+
+// A limit on the file size stands for a full disk: the write fails, the old
+// version stays and nothing else is left.
+TEST_F(Files, AFullDiskKeepsTheOldVersion) {
+  write_file_atomically(at("a"), "old");
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_file_atomically(at("a"), std::string(1 << 20, 'n'));
+    } catch (const IoError&) {
+      _exit(7);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(read_text_file(at("a")), "old");
+  EXPECT_EQ(entries(), 1u);
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,52 @@
+#include "hearth/base/json.h"
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+
+namespace hearth {
+namespace {
+
+std::string error_of(std::string_view text, const JsonLimits& limits = {}) {
+  try {
+    parse_json(text, "file.json", limits);
+  } catch (const FormatError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Json, KeepsOrderAndUnicode) {
+  const Json j = parse_json("{\"z\":1,\"a\":\"\\u00e9\\ud83d\\ude00\"}", "x");
+  EXPECT_EQ(to_json_line(j), "{\"z\":1,\"a\":\"é😀\"}");
+}
+
+TEST(Json, ErrorsSayWhere) {
+  const std::string e = error_of("{\n  \"a\": tru\n}");
+  EXPECT_EQ(e.rfind("file.json:2:", 0), 0u) << e;
+  EXPECT_NE(e.find("not JSON"), std::string::npos) << e;
+}
+
+TEST(Json, BrokenDocumentsAreRefused) {
+  for (const char* text :
+       {"", "{", "[1,]", "{\"a\"}", "nul", "\"\\x\"", "1 2", "{'a':1}",
+        "\"\xff\"", "[1e999999]"}) {
+    EXPECT_NE(error_of(text), "") << text;
+  }
+}
+
+TEST(Json, DepthAndSizeAreBounded) {
+  const std::string deep(100, '['), balanced = deep + std::string(100, ']');
+  EXPECT_NE(error_of(balanced).find("at most 64 deep"), std::string::npos);
+  EXPECT_EQ(error_of(balanced, {.max_bytes = 1000, .max_depth = 100}), "");
+  EXPECT_NE(error_of("[1,2,3]", {.max_bytes = 3, .max_depth = 9}), "");
+  // Brackets inside strings do not nest.
+  EXPECT_EQ(error_of("\"" + deep + "\\\"" + deep + "\""), "");
+}
+
+TEST(Json, InvalidBytesAreReplacedOnOutput) {
+  EXPECT_EQ(to_json_line(Json("a\xff")), "\"a\xef\xbf\xbd\"");
+}
+
+}  // namespace
+}  // namespace hearth
