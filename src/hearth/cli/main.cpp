@@ -20,6 +20,12 @@ constexpr Command kCommands[] = {
      cmd_doctor},
     {"bench", "measured tables with the share of this machine's peak",
      cmd_bench},
+    {"tokenizer encode", "text on stdin to token ids", cmd_tokenizer_encode},
+    {"tokenizer decode", "token ids on stdin to text", cmd_tokenizer_decode},
+    {"tokenizer train", "a byte-level BPE tokenizer from text files",
+     cmd_tokenizer_train},
+    {"tokenizer inspect", "what a tokenizer is, and how it splits a text",
+     cmd_tokenizer_inspect},
     {"completion", "completion for bash or zsh", cmd_completion},
 };
 

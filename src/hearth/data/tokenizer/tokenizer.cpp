@@ -267,6 +267,14 @@ bool Tokenizer::is_special(std::int32_t id) const {
   return added && parts_->added.is_special(added->content);
 }
 
+std::string Tokenizer::decoded_bytes(
+    std::int32_t id, bool skip_special
+) const {
+  std::string out;
+  decode_bytes({&id, 1}, skip_special, out);
+  return out;
+}
+
 std::string Tokenizer::token_bytes(std::int32_t id) const {
   std::string out;
   if (is_special(id)) return out;

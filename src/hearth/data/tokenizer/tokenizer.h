@@ -81,6 +81,10 @@ class Tokenizer {
   // neighbours is applied); empty for special tokens.
   std::string token_bytes(std::int32_t id) const;
   bool is_special(std::int32_t id) const;
+  // True when a text decodes to the bytes of its ids one after the other;
+  // then decoded_bytes() gives those of one id.
+  bool decodes_bytes() const { return !byte_places_.empty(); }
+  std::string decoded_bytes(std::int32_t id, bool skip_special) const;
 
   // From the file, or tokenizer_config.json beside it.
   std::optional<std::int32_t> bos_id() const;
