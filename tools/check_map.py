@@ -2,7 +2,7 @@
 """Fails when the README's tree and the folders of the project disagree.
 
 usage: check_map.py [ROOT]
-The tree is the first code block of README.md with lines such as
+The tree is the lines of README.md such as
 "│   ├── base/        errors, ..."; each folder of the project and of
 src/hearth must be in it with a phrase, and the reverse."""
 import pathlib
@@ -14,15 +14,17 @@ SKIPPED = {".git", ".github", ".ci", "build", ".deps", "runs"}
 
 
 def tree_of(readme):
-    folders, parents = {}, []
+    folders, parents, margin = {}, [], None
     for line in readme.splitlines():
         hit = re.match(r"^([│ ]*)[├└]── (\S+?)/?(?:\s+(.*))?$", line)
         if not hit:
             continue
-        depth = len(hit[1]) // 4
+        margin = len(hit[1]) if margin is None else margin
+        depth = (len(hit[1]) - margin) // 4
         name = hit[2].rstrip("/")
         parents = parents[:depth] + [name]
-        folders["/".join(parents)] = (hit[3] or "").strip()
+        path = "/".join(parents)
+        folders[path] = (hit[3] or "").strip()
     return folders
 
 

@@ -15,11 +15,12 @@ TIDY = ROOT / ".deps/venv/bin/clang-tidy"
 
 
 def commands(build):
-    """One compile command a source file; for kernels the plainest table's."""
+    """One compile command a source file, tests left out; for kernels the
+    plainest table's."""
     chosen = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
-        if (ROOT / "src") not in path.parents:
+        if (ROOT / "src") not in path.parents or path.name.endswith("_test.cpp"):
             continue
         isa_file = path.name.endswith("_isa.cpp")
         if not isa_file or "HEARTH_ISA=generic" in entry["command"]:

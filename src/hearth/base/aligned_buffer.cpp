@@ -90,7 +90,7 @@ void AlignedBuffer::free() noexcept {
   } else {
     std::free(data_);
   }
-  release_memory(*zone_, mapped_);
+  if (zone_) release_memory(*zone_, mapped_);
   data_ = nullptr;
 }
 

@@ -55,7 +55,10 @@ Ledger& ledger() {
 // Throws when `bytes` more do not fit; the lock is held.
 void check(Ledger& l, std::size_t bytes) {
   const std::size_t used = l.own + l.external_live();
-  if (l.fail_in > 0 && --l.fail_in == 0) refuse(bytes, used, used);
+  if (l.fail_in > 0) {
+    --l.fail_in;
+    if (l.fail_in == 0) refuse(bytes, used, used);
+  }
   if (l.budget != 0 && bytes > l.budget - std::min(used, l.budget)) {
     refuse(bytes, used, l.budget);
   }

@@ -70,7 +70,7 @@ class Builder {
     }
     YamlNode value = build(entry.second, depth + 1);
     if (value.kind == YamlNode::Kind::kNull) value.line = line;
-    node.entries.emplace_back(key, std::move(value));
+    node.entries.push_back({key, std::move(value)});
   }
 
   [[noreturn]] void fail(long line, const std::string& what) const {

@@ -24,7 +24,11 @@ struct Args::State {
       : app(summary, "hearth " + command), name(command), common(c) {}
 };
 
-Args::Args(std::string name, std::string summary, CommonFlags& common)
+Args::Args(
+    const std::string& name,
+    const std::string& summary,
+    CommonFlags& common
+)
     : state_(std::make_unique<State>(name, summary, common)) {
   CLI::App& app = state_->app;
   app.set_help_flag("-h,--help", "Print this help");

@@ -22,7 +22,11 @@ struct CommonFlags {
 class Args {
  public:
   // name is what the user types after `hearth`, such as "data synth".
-  Args(std::string name, std::string summary, CommonFlags& common);
+  Args(
+      const std::string& name,
+      const std::string& summary,
+      CommonFlags& common
+  );
   ~Args();
 
   void flag(const std::string& name, bool& value, const std::string& help);

@@ -11,7 +11,7 @@
 namespace hearth::hardware {
 namespace {
 
-std::string trim(std::string text) {
+std::string trim(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\n\r\"");
   if (first == std::string::npos) return "";
   const auto last = text.find_last_not_of(" \t\n\r\"");

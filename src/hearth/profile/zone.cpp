@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -139,8 +140,8 @@ std::vector<ZoneTotal> zone_totals() {
          static_cast<double>(s.self) * 1e-9}
     );
   }
-  std::stable_sort(totals.begin(), totals.end(), [](auto& a, auto& b) {
-    return a.seconds > b.seconds;
+  std::sort(totals.begin(), totals.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.seconds, a.name) < std::tie(a.seconds, b.name);
   });
   return totals;
 }
