@@ -200,7 +200,7 @@ void cmd_tokenizer_encode(
   Args args("tokenizer encode", "Text to token ids.", context.common);
   args.option("-t,--tokenizer", path,
               "tokenizer.json, tokenizer.model, .gguf or a folder with one");
-  args.require("-t,--tokenizer");
+  args.require("--tokenizer");
   args.flag("--jsonl", jsonl,
             "Each line is a JSON string; answers with a JSON array of ids");
   args.flag("--no-special", no_special, "Leave BOS and EOS off");
@@ -247,7 +247,7 @@ void cmd_tokenizer_decode(
   Args args("tokenizer decode", "Token ids to text.", context.common);
   args.option("-t,--tokenizer", path,
               "tokenizer.json, tokenizer.model, .gguf or a folder with one");
-  args.require("-t,--tokenizer");
+  args.require("--tokenizer");
   args.flag("--jsonl", jsonl,
             "Each line is a JSON array of ids; answers with a JSON string");
   args.flag("--skip-special", skip, "Leave special tokens out of the text");
@@ -336,7 +336,7 @@ void cmd_tokenizer_inspect(
             "What a tokenizer is, and how it splits a text.", context.common);
   args.option("-t,--tokenizer", path,
               "tokenizer.json, tokenizer.model, .gguf or a folder with one");
-  args.require("-t,--tokenizer");
+  args.require("--tokenizer");
   args.option("--text", text, "Show the tokens of this text, one a line");
   args.example("hearth tokenizer inspect -t model/", "model, size, specials");
   args.example("hearth tokenizer inspect -t model/ --text \"It's 1984\"",

@@ -11,7 +11,6 @@ namespace hearth::data {
 namespace {
 
 constexpr std::string_view kWhat = "decoder";
-constexpr std::string_view kSpace = "\u2581";
 using Tokens = std::vector<std::string>;
 using Step = std::unique_ptr<Decoder>;
 
@@ -93,7 +92,7 @@ class ByteFallback final : public Decoder {
       bytes.clear();
     };
     for (std::string& token : tokens) {
-      const int byte = byte_of(token);
+      const int byte = fallback_byte(token);
       if (byte >= 0) {
         bytes += static_cast<char>(byte);
         continue;
@@ -103,19 +102,6 @@ class ByteFallback final : public Decoder {
     }
     flush();
     tokens.swap(out);
-  }
-
- private:
-  static int byte_of(std::string_view token) {
-    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') {
-      return -1;
-    }
-    int value = 0;
-    // Rust's parser takes a sign, so "<0x+F>" is a byte as well.
-    const char* begin = token.data() + 3 + (token[3] == '+');
-    const auto [end, error] = std::from_chars(begin, token.data() + 5, value, 16);
-    return error == std::errc{} && end == token.data() + 5 && value >= 0 ? value
-                                                                         : -1;
   }
 };
 
@@ -234,19 +220,20 @@ Step strip_of(const Json& json) {
 
 }  // namespace
 
-std::unique_ptr<Decoder> make_byte_level_decoder() {
-  return std::make_unique<ByteLevel>();
+int fallback_byte(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') {
+    return -1;
+  }
+  int value = 0;
+  // Rust's parser takes a sign, so "<0x+F>" is a byte as well.
+  const char* begin = token.data() + 3 + (token[3] == '+');
+  const char* last = token.data() + 5;
+  const auto [end, error] = std::from_chars(begin, last, value, 16);
+  return error == std::errc{} && end == last && value >= 0 ? value : -1;
 }
 
-std::unique_ptr<Decoder> make_sentencepiece_decoder(bool strip_space) {
-  std::vector<Step> steps;
-  steps.push_back(std::make_unique<Replace>(
-      make_literal_matcher(std::string(kSpace)), " "
-  ));
-  steps.push_back(std::make_unique<ByteFallback>());
-  steps.push_back(std::make_unique<Fuse>());
-  if (strip_space) steps.push_back(std::make_unique<Strip>(" ", 1, 0));
-  return std::make_unique<Sequence>(std::move(steps));
+std::unique_ptr<Decoder> make_byte_level_decoder() {
+  return std::make_unique<ByteLevel>();
 }
 
 std::unique_ptr<Decoder> make_decoder(const Json& json) {

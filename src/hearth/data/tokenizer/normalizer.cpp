@@ -149,7 +149,11 @@ class SqueezeSpaces final : public Normalizer {
       const bool repeated = out.empty() || out.back() == ' ';
       if (text[i] != ' ' || !repeated) out += text[i];
     }
-    if (!out.empty() && out.back() == ' ') out.pop_back();
+    // The mark that will stand for a space counts as one here, and only here.
+    constexpr std::string_view kMark = "\u2581";
+    while (out.ends_with(' ') || out.ends_with(kMark)) {
+      out.resize(out.size() - (out.back() == ' ' ? 1 : kMark.size()));
+    }
     text.swap(out);
   }
 };

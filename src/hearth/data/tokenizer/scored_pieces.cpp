@@ -117,7 +117,11 @@ TokenizerParts assemble(ScoredPieces in) {
         vocabulary, merges_of(in.pieces, vocabulary), options
     );
   }
-  parts.decoder = make_sentencepiece_decoder(in.dummy_prefix);
+  parts.decoder = make_sentencepiece_decoder(
+      {.unknown = std::string(vocabulary.token(in.unk)),
+       .strip_one = in.dummy_prefix,
+       .strip_all = in.squeeze_spaces}
+  );
   add_tokens(in, parts);
   parts.added.finish(parts.normalizer.get());
   return parts;

@@ -279,19 +279,17 @@ std::string Tokenizer::token_bytes(std::int32_t id) const {
   std::string out;
   if (is_special(id)) return out;
   if (decode_bytes({&id, 1}, false, out)) return out;
-  std::vector<std::string> tokens = {"", std::string(decoded_token(id))};
-  const std::string& token = tokens[1];
-  if (token.size() == 6 && token.starts_with("<0x") && token[5] == '>') {
-    return {static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16))};
+  if (!parts_->added.find(id) && !parts_->vocabulary->contains(id)) return out;
+  const std::string token(decoded_token(id));
+  if (!parts_->decoder) return token;
+  if (const int byte = fallback_byte(token); byte >= 0) {
+    return {static_cast<char>(byte)};
   }
   // Behind another token, so that nothing is stripped as a text's beginning.
-  if (parts_->decoder) {
-    tokens[0] = "x";
-    parts_->decoder->apply(tokens);
-    for (const std::string& part : tokens) out += part;
-    return out.substr(std::min<std::size_t>(1, out.size()));
-  }
-  return tokens[1];
+  std::vector<std::string> tokens = {"x", token};
+  parts_->decoder->apply(tokens);
+  for (const std::string& part : tokens) out += part;
+  return out.substr(std::min<std::size_t>(1, out.size()));
 }
 
 std::optional<std::int32_t> Tokenizer::bos_id() const { return parts_->bos; }
