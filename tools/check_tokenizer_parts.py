@@ -56,7 +56,7 @@ for how in ("removed", "isolated", "merged_with_previous", "merged_with_next", "
         SPLITS[f"split-{how}-{flip}"] = P.Split(Regex(r"\s|[aeiou]"), how, flip)
         SPLITS[f"literal-{how}-{flip}"] = P.Split("o", how, flip)
 PATTERNS = [
-    r"\w+|[^\w\s]+", r"\p{Lu}\p{Ll}*|\p{N}{1,2}", r"(?i:'s|'ll)|\S+?(?=e)", r"\d+(?!\.)", r"\b?x",
+    r"\w+|[^\w\s]+", r"\p{Lu}\p{Ll}*|\p{N}{1,2}", r"(?i:'s|'ll)|\S+?(?=e)", r"\d+(?!\.)", r"\b\w\B|\W\b",
     r"[\p{Han}\p{Hiragana}]+|\P{L}", r"^\s*|\s+$", r"(?<=a)b?", r"[^\P{L}a-z]++", r"\h+", r"a*",
     r"[\u4e00-\u9fff]+|\x41", r"[\[\]\-\\^]|[a\p{Nd}]+", r"(?:ab|a)(?>b*)c?", r"\p{^L}+",
 ]

@@ -25,6 +25,7 @@ int fallback_byte(std::string_view token);
 // a sign for it, the space that encoding put in front off again.
 struct SentencePieceDecoding {
   std::string unknown;     // spelling of the unknown piece
+  std::string surface;     // what it decodes to
   bool strip_one = false;  // encoding put a space in front
   bool strip_all = false;  // encoding squeezes spaces
 };

@@ -119,6 +119,7 @@ TokenizerParts assemble(ScoredPieces in) {
   }
   parts.decoder = make_sentencepiece_decoder(
       {.unknown = std::string(vocabulary.token(in.unk)),
+       .surface = in.unknown_surface,
        .strip_one = in.dummy_prefix,
        .strip_all = in.squeeze_spaces}
   );

@@ -32,6 +32,7 @@ struct ScoredPieces {
   bool squeeze_spaces = false;
   bool escape_spaces = true;  // ' ' is spelled '▁'
   std::string charsmap;
+  std::string unknown_surface = " \u2047 ";  // what unknown decodes to
   std::int32_t unk = 0, bos = 1, eos = 2, pad = -1;
   // Texts of control pieces in the input stand for them. SentencePiece never
   // does this; llama.cpp and Hugging Face do.

@@ -122,6 +122,8 @@ void read_trainer(Message message, ScoredPieces& out) {
       out.eos = id();
     } else if (field == 43) {
       out.pad = id();
+    } else if (field == 44) {
+      out.unknown_surface = message.block;
     }
   }
 }

@@ -5,7 +5,6 @@ namespace hearth::data {
 namespace {
 
 constexpr std::string_view kSpace = "\u2581";
-constexpr std::string_view kUnknown = " \u2047 ";
 
 class SentencePiece final : public Decoder {
  public:
@@ -22,7 +21,7 @@ class SentencePiece final : public Decoder {
       }
       append_bytes(out, bytes);
       if (token == settings_.unknown) {
-        out += kUnknown;
+        out += settings_.surface;
         continue;
       }
       std::string_view rest = token;
