@@ -85,9 +85,11 @@ Ids ids_in_text(std::string_view text) {
       continue;
     }
     if (std::string_view(" \t\r\n,[]").find(c) == std::string_view::npos) {
-      throw UsageError(fmt::format(
-          "<stdin> must be ids with spaces between them, got '{}'", c
-      ));
+      throw UsageError(
+          fmt::format(
+              "<stdin> must be ids with spaces between them, got '{}'", c
+          )
+      );
     }
     if (value >= 0) out.push_back(static_cast<std::int32_t>(value));
     value = -1;
@@ -96,25 +98,35 @@ Ids ids_in_text(std::string_view text) {
   return out;
 }
 
-void note_limits(const Context& context, const Tokenizer& tokenizer,
-                 const data::EncodeOptions& options) {
+void note_limits(
+    const Context& context,
+    const Tokenizer& tokenizer,
+    const data::EncodeOptions& options
+) {
   const data::TokenizerLimits limits = tokenizer.limits();
   if (options.truncate && limits.truncate_to) {
-    context.note(fmt::format(
-        "the tokenizer file truncates to {} tokens: --no-truncation gives all",
-        limits.truncate_to
-    ));
+    context.note(
+        fmt::format(
+            "the tokenizer file truncates to {} tokens: --no-truncation gives "
+            "all",
+            limits.truncate_to
+        )
+    );
   }
   if (options.pad && limits.pad_to) {
-    context.note(fmt::format(
-        "the tokenizer file pads to {} tokens: --no-padding leaves that off",
-        limits.pad_to
-    ));
+    context.note(
+        fmt::format(
+            "the tokenizer file pads to {} tokens: --no-padding leaves that "
+            "off",
+            limits.pad_to
+        )
+    );
   }
 }
 
 std::string optional_id(
-    const Tokenizer& tokenizer, std::optional<std::int32_t> id
+    const Tokenizer& tokenizer,
+    std::optional<std::int32_t> id
 ) {
   if (!id) return "none";
   return fmt::format("{} {:?}", *id, tokenizer.id_to_token(*id).value_or(""));
@@ -143,7 +155,8 @@ Json inspect_json(const Tokenizer& tokenizer) {
       {"suffix", tokenizer.suffix_ids()},
       {"truncate_to", limits.truncate_to},
       {"pad_to", limits.pad_to},
-      {"special_tokens", specials}};
+      {"special_tokens", specials}
+  };
 }
 
 std::string inspect_text(const Tokenizer& t) {
@@ -179,41 +192,60 @@ std::string inspect_text(const Tokenizer& t) {
   return out;
 }
 
-void show_tokens(const Context& context, const Tokenizer& tokenizer,
-                 const Ids& ids) {
+void show_tokens(
+    const Context& context,
+    const Tokenizer& tokenizer,
+    const Ids& ids
+) {
   for (const std::int32_t id : ids) {
-    context.print(fmt::format(
-        "{:>8}  {:?}{}\n", id, tokenizer.id_to_token(id).value_or(""),
-        tokenizer.is_special(id) ? "  special" : ""
-    ));
+    context.print(
+        fmt::format(
+            "{:>8}  {:?}{}\n", id, tokenizer.id_to_token(id).value_or(""),
+            tokenizer.is_special(id) ? "  special" : ""
+        )
+    );
   }
 }
 
 }  // namespace
 
 void cmd_tokenizer_encode(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 ) {
   std::string path;
   bool jsonl = false, no_special = false, plain_special = false;
   bool no_truncation = false, no_padding = false;
   Args args("tokenizer encode", "Text to token ids.", context.common);
-  args.option("-t,--tokenizer", path,
-              "tokenizer.json, tokenizer.model, .gguf or a folder with one");
+  args.option(
+      "-t,--tokenizer", path,
+      "tokenizer.json, tokenizer.model, .gguf or a folder with one"
+  );
   args.require("--tokenizer");
-  args.flag("--jsonl", jsonl,
-            "Each line is a JSON string; answers with a JSON array of ids");
+  args.flag(
+      "--jsonl", jsonl,
+      "Each line is a JSON string; answers with a JSON array of ids"
+  );
   args.flag("--no-special", no_special, "Leave BOS and EOS off");
-  args.flag("--plain-special", plain_special,
-            "Special tokens spelled out in the text are plain text");
-  args.flag("--no-truncation", no_truncation,
-            "Do not follow the file's truncation block");
-  args.flag("--no-padding", no_padding,
-            "Do not follow the file's padding block");
-  args.example("echo Hello | hearth tokenizer encode -t model/",
-               "ids of the whole input on one line");
-  args.example("hearth tokenizer encode -t tokenizer.json --jsonl < texts.jsonl",
-               "one text a line");
+  args.flag(
+      "--plain-special", plain_special,
+      "Special tokens spelled out in the text are plain text"
+  );
+  args.flag(
+      "--no-truncation", no_truncation,
+      "Do not follow the file's truncation block"
+  );
+  args.flag(
+      "--no-padding", no_padding, "Do not follow the file's padding block"
+  );
+  args.example(
+      "echo Hello | hearth tokenizer encode -t model/",
+      "ids of the whole input on one line"
+  );
+  args.example(
+      "hearth tokenizer encode -t tokenizer.json --jsonl < texts.jsonl",
+      "one text a line"
+  );
   if (!context.parse(args, words)) return;
 
   const auto tokenizer = Tokenizer::load(path);
@@ -240,25 +272,31 @@ void cmd_tokenizer_encode(
 }
 
 void cmd_tokenizer_decode(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 ) {
   std::string path;
   bool jsonl = false, skip = false;
   Args args("tokenizer decode", "Token ids to text.", context.common);
-  args.option("-t,--tokenizer", path,
-              "tokenizer.json, tokenizer.model, .gguf or a folder with one");
+  args.option(
+      "-t,--tokenizer", path,
+      "tokenizer.json, tokenizer.model, .gguf or a folder with one"
+  );
   args.require("--tokenizer");
-  args.flag("--jsonl", jsonl,
-            "Each line is a JSON array of ids; answers with a JSON string");
+  args.flag(
+      "--jsonl", jsonl,
+      "Each line is a JSON array of ids; answers with a JSON string"
+  );
   args.flag("--skip-special", skip, "Leave special tokens out of the text");
-  args.example("echo 9906 | hearth tokenizer decode -t model/",
-               "the text of the ids on stdin");
+  args.example(
+      "echo 9906 | hearth tokenizer decode -t model/",
+      "the text of the ids on stdin"
+  );
   if (!context.parse(args, words)) return;
 
   const auto tokenizer = Tokenizer::load(path);
   if (!jsonl) {
-    const std::string text =
-        tokenizer->decode(ids_in_text(read_stdin()), skip);
+    const std::string text = tokenizer->decode(ids_in_text(read_stdin()), skip);
     if (context.common.json) {
       return context.json("hearth.tokenizer.decode/1", {{"text", text}});
     }
@@ -271,14 +309,17 @@ void cmd_tokenizer_decode(
 }
 
 void cmd_tokenizer_train(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 ) {
   std::vector<std::string> files, specials;
   std::string output = "tokenizer.json", pattern;
   std::int64_t vocab = 32000, frequency = 2;
   bool force = false;
-  Args args("tokenizer train",
-            "Train a byte-level BPE tokenizer on text files.", context.common);
+  Args args(
+      "tokenizer train", "Train a byte-level BPE tokenizer on text files.",
+      context.common
+  );
   args.rest("FILE", files, "Text files; every line is a text");
   args.option("-o,--output", output, "Where the tokenizer.json goes");
   args.option("--vocab", vocab, "Tokens, bytes and special tokens counted");
@@ -321,26 +362,35 @@ void cmd_tokenizer_train(
          {"distinct_words", trainer.distinct_words()}}
     );
   }
-  context.print(fmt::format(
-      "{}: {} tokens from {} words, {} of them different\n", output,
-      tokenizer->vocab_size(), trainer.words(), trainer.distinct_words()
-  ));
+  context.print(
+      fmt::format(
+          "{}: {} tokens from {} words, {} of them different\n", output,
+          tokenizer->vocab_size(), trainer.words(), trainer.distinct_words()
+      )
+  );
 }
 
 void cmd_tokenizer_inspect(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 ) {
   std::string path;
   std::optional<std::string> text;
-  Args args("tokenizer inspect",
-            "What a tokenizer is, and how it splits a text.", context.common);
-  args.option("-t,--tokenizer", path,
-              "tokenizer.json, tokenizer.model, .gguf or a folder with one");
+  Args args(
+      "tokenizer inspect", "What a tokenizer is, and how it splits a text.",
+      context.common
+  );
+  args.option(
+      "-t,--tokenizer", path,
+      "tokenizer.json, tokenizer.model, .gguf or a folder with one"
+  );
   args.require("--tokenizer");
   args.option("--text", text, "Show the tokens of this text, one a line");
   args.example("hearth tokenizer inspect -t model/", "model, size, specials");
-  args.example("hearth tokenizer inspect -t model/ --text \"It's 1984\"",
-               "one token a line");
+  args.example(
+      "hearth tokenizer inspect -t model/ --text \"It's 1984\"",
+      "one token a line"
+  );
   if (!context.parse(args, words)) return;
 
   const auto tokenizer = Tokenizer::load(path);

@@ -56,8 +56,7 @@ class Learner {
         if (state.count > 0) queue_.push({state.count, top.pair});
         continue;
       }
-      if (top.count < 1 ||
-          static_cast<std::uint64_t>(top.count) < minimum) {
+      if (top.count < 1 || static_cast<std::uint64_t>(top.count) < minimum) {
         break;
       }
       merges.push_back(merge(top.pair, state));
@@ -105,7 +104,10 @@ class Learner {
   }
 
   void merge_in(
-      std::uint32_t w, std::int32_t left, std::int32_t right, std::int32_t both
+      std::uint32_t w,
+      std::int32_t left,
+      std::int32_t right,
+      std::int32_t both
   ) {
     std::vector<std::int32_t>& symbols = words_[w].symbols;
     const std::size_t n = symbols.size();

@@ -50,15 +50,16 @@ Json pre_tokenizer_json(const std::string& pattern) {
       {"type", "ByteLevel"},
       {"add_prefix_space", false},
       {"trim_offsets", true},
-      {"use_regex", pattern.empty()}};
+      {"use_regex", pattern.empty()}
+  };
   if (pattern.empty()) return bytes;
   Json split = {
       {"type", "Split"},
       {"pattern", {{"Regex", pattern}}},
       {"behavior", "Isolated"},
-      {"invert", false}};
-  return {
-      {"type", "Sequence"}, {"pretokenizers", Json::array({split, bytes})}};
+      {"invert", false}
+  };
+  return {{"type", "Sequence"}, {"pretokenizers", Json::array({split, bytes})}};
 }
 
 Json added_json(const std::vector<std::string>& specials) {
@@ -89,7 +90,8 @@ Json model_json(
       {"end_of_word_suffix", nullptr},
       {"fuse_unk", false},
       {"byte_fallback", false},
-      {"ignore_merges", false}};
+      {"ignore_merges", false}
+  };
   // ordered_json looks a key up in linear time, so the pairs go in directly.
   Json::object_t vocab;
   vocab.reserve(tokens.size());
@@ -99,10 +101,12 @@ Json model_json(
   model["vocab"] = std::move(vocab);
   Json list = Json::array();
   for (const LearnedMerge& merge : merges) {
-    list.push_back(Json::array(
-        {tokens[static_cast<std::size_t>(merge.left)],
-         tokens[static_cast<std::size_t>(merge.right)]}
-    ));
+    list.push_back(
+        Json::array(
+            {tokens[static_cast<std::size_t>(merge.left)],
+             tokens[static_cast<std::size_t>(merge.right)]}
+        )
+    );
   }
   model["merges"] = std::move(list);
   return model;
@@ -117,16 +121,21 @@ BpeTrainer::BpeTrainer(BpeTrainerOptions options)
   );
   if (distinct.size() != options_.special_tokens.size() ||
       distinct.contains("")) {
-    throw UsageError("[data.BpeTrainer] special tokens must differ and not be "
-                     "empty");
+    throw UsageError(
+        "[data.BpeTrainer] special tokens must differ and not be "
+        "empty"
+    );
   }
   const std::size_t least = 256 + options_.special_tokens.size();
   if (options_.vocab_size < least) {
-    throw UsageError(fmt::format(
-        "[data.BpeTrainer] vocab_size must be at least {} (256 bytes and the "
-        "special tokens), got {}",
-        least, options_.vocab_size
-    ));
+    throw UsageError(
+        fmt::format(
+            "[data.BpeTrainer] vocab_size must be at least {} (256 bytes and "
+            "the "
+            "special tokens), got {}",
+            least, options_.vocab_size
+        )
+    );
   }
   matcher_of(options_);
 }
@@ -204,7 +213,9 @@ std::string BpeTrainer::train() const {
   const std::vector<LearnedMerge> merges = learn_merges(
       std::move(words), tokens, options_.vocab_size, options_.min_frequency
   );
-  Json out = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
+  Json out = {
+      {"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}
+  };
   out["added_tokens"] = added_json(options_.special_tokens);
   out["normalizer"] = nullptr;
   out["pre_tokenizer"] = pre_tokenizer_json(options_.pattern);
@@ -212,12 +223,14 @@ std::string BpeTrainer::train() const {
       {"type", "ByteLevel"},
       {"add_prefix_space", false},
       {"trim_offsets", true},
-      {"use_regex", true}};
+      {"use_regex", true}
+  };
   out["decoder"] = {
       {"type", "ByteLevel"},
       {"add_prefix_space", true},
       {"trim_offsets", true},
-      {"use_regex", true}};
+      {"use_regex", true}
+  };
   out["model"] = model_json(tokens, merges);
   return to_json_text(out);
 }

@@ -15,7 +15,9 @@ using Tokens = std::vector<std::string>;
 using Step = std::unique_ptr<Decoder>;
 
 void replace_all(
-    std::string& text, std::string_view from, std::string_view to
+    std::string& text,
+    std::string_view from,
+    std::string_view to
 ) {
   if (from.empty()) return;
   std::size_t at = text.find(from);
@@ -107,7 +109,9 @@ class ByteFallback final : public Decoder {
 
 class Fuse final : public Decoder {
  public:
-  void apply(Tokens& tokens) const override { tokens.assign(1, joined(tokens)); }
+  void apply(Tokens& tokens) const override {
+    tokens.assign(1, joined(tokens));
+  }
 };
 
 class Strip final : public Decoder {
@@ -149,9 +153,10 @@ class Metaspace final : public Decoder {
 
 void clean_up(std::string& text) {
   constexpr std::string_view kPairs[][2] = {
-      {" .", "."},     {" ?", "?"},           {" !", "!"},    {" ,", ","},
-      {" ' ", "'"},    {" n't", "n't"},       {" 'm", "'m"},
-      {" do not", " don't"}, {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"}};
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}
+  };
   for (const auto& pair : kPairs) replace_all(text, pair[0], pair[1]);
 }
 

@@ -127,8 +127,8 @@ void nmt(std::string& out, std::uint32_t c) {
   if (dropped) return;
   const bool space = c == 9 || c == 0xA || c == 0xC || c == 0xD ||
                      c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
-                     c == 0x2028 || c == 0x2029 || c == 0x2581 ||
-                     c == 0xFEFF || c == 0xFFFD;
+                     c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF ||
+                     c == 0xFFFD;
   append_utf8(out, space ? ' ' : c);
 }
 

@@ -12,7 +12,8 @@ namespace hearth::data {
 namespace {
 
 std::vector<unicode::Range> without(
-    const std::vector<unicode::Range>& list, unicode::Range out
+    const std::vector<unicode::Range>& list,
+    unicode::Range out
 ) {
   std::vector<unicode::Range> kept;
   for (const unicode::Range& r : list) {
@@ -52,9 +53,9 @@ class Rewriter {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    throw FormatError(fmt::format(
-        "pattern {:?}: {} at character {}", pattern_, what, at_ + 1
-    ));
+    throw FormatError(
+        fmt::format("pattern {:?}: {} at character {}", pattern_, what, at_ + 1)
+    );
   }
 
   void ranges(const std::vector<unicode::Range>& list, bool in_class) {
@@ -103,14 +104,22 @@ class Rewriter {
       at_ += 2;
     };
     switch (c) {
-      case 's': return simple("space", false);
-      case 'S': return simple("space", true);
-      case 'd': return simple("digit", false);
-      case 'D': return simple("digit", true);
-      case 'w': return simple("word", false);
-      case 'W': return simple("word", true);
+      case 's':
+        return simple("space", false);
+      case 'S':
+        return simple("space", true);
+      case 'd':
+        return simple("digit", false);
+      case 'D':
+        return simple("digit", true);
+      case 'w':
+        return simple("word", false);
+      case 'W':
+        return simple("word", true);
       case 'p':
-      case 'P': at_ += 2; return property(c == 'P', in_class);
+      case 'P':
+        at_ += 2;
+        return property(c == 'P', in_class);
       case 'h':
         out_ += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";
         at_ += 2;
@@ -121,8 +130,10 @@ class Rewriter {
         at_ += 2;
         return boundary(c == 'B');
       case 'x':
-      case 'u': return code_point();
-      default: break;
+      case 'u':
+        return code_point();
+      default:
+        break;
     }
     constexpr std::string_view kSame = "trnfvaeAzZ";
     if (std::isalnum(static_cast<unsigned char>(c)) &&

@@ -28,7 +28,7 @@ struct ScoredPieces {
   std::vector<ScoredPiece> pieces;
   bool unigram = true;
   bool byte_fallback = false;
-  bool dummy_prefix = true;   // a space before the text
+  bool dummy_prefix = true;  // a space before the text
   bool squeeze_spaces = false;
   bool escape_spaces = true;  // ' ' is spelled '▁'
   std::string charsmap;

@@ -11,7 +11,8 @@ constexpr std::size_t kMaxHeld = 4;
 }  // namespace
 
 StreamDecoder::StreamDecoder(
-    std::shared_ptr<const Tokenizer> tokenizer, bool skip_special
+    std::shared_ptr<const Tokenizer> tokenizer,
+    bool skip_special
 )
     : tokenizer_(std::move(tokenizer)),
       skip_special_(skip_special),
@@ -33,8 +34,8 @@ std::string StreamDecoder::push_bytes(std::int32_t id) {
 std::string StreamDecoder::push_window(std::int32_t id) {
   window_.push_back(id);
   std::string text = tokenizer_->decode(window_, skip_special_);
-  const bool open = text.ends_with(kBroken) &&
-                    window_.size() - context_ <= kMaxHeld;
+  const bool open =
+      text.ends_with(kBroken) && window_.size() - context_ <= kMaxHeld;
   if (open) return {};
   // Bytes that turned out broken can change what was shown; that cannot be
   // taken back.

@@ -13,7 +13,8 @@ namespace hearth::data {
 class StreamDecoder {
  public:
   explicit StreamDecoder(
-      std::shared_ptr<const Tokenizer> tokenizer, bool skip_special = false
+      std::shared_ptr<const Tokenizer> tokenizer,
+      bool skip_special = false
   );
   // The text that is certain now; may be empty.
   std::string push(std::int32_t id);
