@@ -48,5 +48,17 @@ void cmd_data_prepare(Context& context, const std::vector<std::string>& words);
 void cmd_data_inspect(Context& context, const std::vector<std::string>& words);
 void cmd_data_synth(Context& context, const std::vector<std::string>& words);
 void cmd_completion(Context& context, const std::vector<std::string>& words);
+void cmd_tokenizer_encode(
+    Context& context, const std::vector<std::string>& words
+);
+void cmd_tokenizer_decode(
+    Context& context, const std::vector<std::string>& words
+);
+void cmd_tokenizer_train(
+    Context& context, const std::vector<std::string>& words
+);
+void cmd_tokenizer_inspect(
+    Context& context, const std::vector<std::string>& words
+);
 
 }  // namespace hearth::cli

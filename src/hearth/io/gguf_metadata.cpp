@@ -15,7 +15,18 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::uint64_t kMaxKeys = 1 << 16;
 
 enum Type : std::uint32_t {
-  kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64,
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
   kF64
 };
 
@@ -44,27 +55,42 @@ class Reader {
   }
   GgufMetadata::Value value(std::uint32_t type) {
     switch (type) {
-      case kF32: return static_cast<double>(scalar<float>());
-      case kF64: return scalar<double>();
-      case kBool: return scalar<std::uint8_t>() != 0;
-      case kString: return text();
-      case kArray: return array();
-      default: return integer(type);
+      case kF32:
+        return static_cast<double>(scalar<float>());
+      case kF64:
+        return scalar<double>();
+      case kBool:
+        return scalar<std::uint8_t>() != 0;
+      case kString:
+        return text();
+      case kArray:
+        return array();
+      default:
+        return integer(type);
     }
   }
 
  private:
   std::int64_t integer(std::uint32_t type) {
     switch (type) {
-      case kU8: return scalar<std::uint8_t>();
-      case kI8: return scalar<std::int8_t>();
-      case kU16: return scalar<std::uint16_t>();
-      case kI16: return scalar<std::int16_t>();
-      case kU32: return scalar<std::uint32_t>();
-      case kI32: return scalar<std::int32_t>();
-      case kU64: return static_cast<std::int64_t>(scalar<std::uint64_t>());
-      case kI64: return scalar<std::int64_t>();
-      default: fail(fmt::format("value type {} is not known", type));
+      case kU8:
+        return scalar<std::uint8_t>();
+      case kI8:
+        return scalar<std::int8_t>();
+      case kU16:
+        return scalar<std::uint16_t>();
+      case kI16:
+        return scalar<std::int16_t>();
+      case kU32:
+        return scalar<std::uint32_t>();
+      case kI32:
+        return scalar<std::int32_t>();
+      case kU64:
+        return static_cast<std::int64_t>(scalar<std::uint64_t>());
+      case kI64:
+        return scalar<std::int64_t>();
+      default:
+        fail(fmt::format("value type {} is not known", type));
     }
   }
   template <class T, class Item>
@@ -87,12 +113,14 @@ class Reader {
         return list<std::string>(size, [&] { return text(); });
       case kF32:
         return list<double>(size, [&] { return double{scalar<float>()}; });
-      case kF64: return list<double>(size, [&] { return scalar<double>(); });
+      case kF64:
+        return list<double>(size, [&] { return scalar<double>(); });
       case kBool:
         return list<std::int64_t>(size, [&] {
           return std::int64_t{scalar<std::uint8_t>()};
         });
-      case kArray: fail("arrays of arrays are not supported");
+      case kArray:
+        fail("arrays of arrays are not supported");
       default:
         return list<std::int64_t>(size, [&] { return integer(type); });
     }
@@ -152,14 +180,16 @@ const T* as(
 }  // namespace
 
 std::string GgufMetadata::text(
-    std::string_view key, std::string fallback
+    std::string_view key,
+    std::string fallback
 ) const {
   const auto* value = as<std::string>(find(key), name_, key, "a string");
   return value ? *value : std::move(fallback);
 }
 
 std::int64_t GgufMetadata::integer(
-    std::string_view key, std::int64_t fallback
+    std::string_view key,
+    std::int64_t fallback
 ) const {
   const auto* value = as<std::int64_t>(find(key), name_, key, "an integer");
   return value ? *value : fallback;

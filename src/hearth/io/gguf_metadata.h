@@ -12,8 +12,13 @@ namespace hearth::io {
 class GgufMetadata {
  public:
   using Value = std::variant<
-      std::int64_t, double, bool, std::string, std::vector<std::int64_t>,
-      std::vector<double>, std::vector<std::string>>;
+      std::int64_t,
+      double,
+      bool,
+      std::string,
+      std::vector<std::int64_t>,
+      std::vector<double>,
+      std::vector<std::string>>;
 
   // Throws FormatError with the offset where the bytes stop making sense.
   GgufMetadata(std::string_view bytes, const std::string& name);

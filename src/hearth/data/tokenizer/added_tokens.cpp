@@ -14,10 +14,9 @@ bool is_word(std::string_view text, std::size_t at) {
   return (unicode::table()[c.value] & unicode::kRustWord) != 0;
 }
 
-bool stands_alone(
-    std::string_view text, std::size_t begin, std::size_t end
-) {
-  const bool left = begin == 0 || !is_word(text, previous_character(text, begin));
+bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
+  const bool left =
+      begin == 0 || !is_word(text, previous_character(text, begin));
   return left && (end == text.size() || !is_word(text, end));
 }
 
@@ -62,7 +61,9 @@ void StringSet::add(std::string_view text, std::size_t value) {
 }
 
 bool StringSet::find(
-    std::string_view text, std::size_t from, Found& found
+    std::string_view text,
+    std::size_t from,
+    Found& found
 ) const {
   if (empty()) return false;
   for (std::size_t i = from; i < text.size(); ++i) {

@@ -19,7 +19,7 @@ struct AddedToken {
   std::int32_t id = -1;
   bool single_word = false;  // only where no word character touches it
   bool lstrip = false, rstrip = false;  // takes the spaces around with it
-  bool normalized = false;  // looked for in the normalised text
+  bool normalized = false;              // looked for in the normalised text
   bool special = false;
 };
 

@@ -109,7 +109,8 @@ void Bpe::encode_word(
 }
 
 std::int32_t Bpe::whole_token(
-    std::string_view word, ModelScratch& scratch
+    std::string_view word,
+    ModelScratch& scratch
 ) const {
   if (!options_.byte_level) return vocabulary_.find(word);
   scratch.text.clear();
@@ -157,7 +158,8 @@ void Bpe::byte_symbols(std::string_view word, ModelScratch& scratch) const {
 }
 
 bool Bpe::append_fallback(
-    std::string_view character, std::vector<std::int32_t>& symbols
+    std::string_view character,
+    std::vector<std::int32_t>& symbols
 ) const {
   for (char c : character) {
     if (byte_ids_[static_cast<unsigned char>(c)] < 0) return false;
@@ -169,7 +171,8 @@ bool Bpe::append_fallback(
 }
 
 void Bpe::character_symbols(
-    std::string_view word, ModelScratch& scratch
+    std::string_view word,
+    ModelScratch& scratch
 ) const {
   std::int32_t pending = -1;
   std::vector<std::int32_t>& symbols = scratch.symbols;
@@ -186,9 +189,8 @@ void Bpe::character_symbols(
       character = spelled;
     }
     const std::int32_t id =
-        size == 1 && !affixes
-            ? ascii_ids_[static_cast<unsigned char>(word[i])]
-            : vocabulary_.find(character);
+        size == 1 && !affixes ? ascii_ids_[static_cast<unsigned char>(word[i])]
+                              : vocabulary_.find(character);
     i += size;
     if (id >= 0) {
       if (pending >= 0) symbols.push_back(pending);

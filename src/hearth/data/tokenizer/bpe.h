@@ -54,7 +54,8 @@ class Bpe final : public Model {
   void byte_symbols(std::string_view word, ModelScratch& scratch) const;
   void character_symbols(std::string_view word, ModelScratch& scratch) const;
   bool append_fallback(
-      std::string_view character, std::vector<std::int32_t>& symbols
+      std::string_view character,
+      std::vector<std::int32_t>& symbols
   ) const;
   void find_cuts();
   bool cuts_before(std::string_view piece, std::size_t at) const;
@@ -62,8 +63,8 @@ class Bpe final : public Model {
   const Vocabulary& vocabulary_;
   PairTable merges_;
   BpeOptions options_;
-  std::array<std::int32_t, 256> byte_ids_;      // of each byte, or <0xNN>
-  std::array<std::int32_t, 128> ascii_ids_{};   // of one-character tokens
+  std::array<std::int32_t, 256> byte_ids_;     // of each byte, or <0xNN>
+  std::array<std::int32_t, 128> ascii_ids_{};  // of one-character tokens
   // SentencePiece-style models see a whole text as one word. Where no token
   // holds a '▁' after another character, the text can be cut there with the
   // same result; `glue_` holds the few characters that a '▁' does follow.

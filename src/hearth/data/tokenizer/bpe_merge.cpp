@@ -12,9 +12,7 @@ namespace {
 constexpr std::size_t kShort = 48;
 constexpr std::uint32_t kNone = ~0u;
 
-void merge_short(
-    const PairTable& merges, std::vector<std::int32_t>& symbols
-) {
+void merge_short(const PairTable& merges, std::vector<std::int32_t>& symbols) {
   std::int32_t* ids = symbols.data();
   std::size_t n = symbols.size();
   std::uint32_t ranks[kShort];

@@ -15,8 +15,8 @@ struct Alphabet {
     byte.fill(-1);
     std::uint32_t next = 256;
     for (std::uint32_t b = 0; b < 256; ++b) {
-      const bool printable = (b >= '!' && b <= '~') ||
-                             (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+      const bool printable =
+          (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
       character[b] = printable ? b : next++;
       byte[character[b]] = static_cast<std::int16_t>(b);
     }

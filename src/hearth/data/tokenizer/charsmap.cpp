@@ -72,7 +72,9 @@ class Charsmap final : public Normalizer {
   }
 
   std::size_t longest(
-      std::string_view text, std::size_t i, std::string& out
+      std::string_view text,
+      std::size_t i,
+      std::string& out
   ) const {
     if (const Found found = search(text.substr(i), false); found.size) {
       out += text_at(found.value);
@@ -86,7 +88,9 @@ class Charsmap final : public Normalizer {
   // What Hugging Face does: a short cluster is looked up whole, where the
   // first key found on the way counts; else each of its characters is.
   std::size_t cluster(
-      std::string_view text, std::size_t i, std::string& out
+      std::string_view text,
+      std::size_t i,
+      std::string& out
   ) const {
     const std::size_t end = cluster_end(text, i);
     const std::string_view part = text.substr(i, end - i);

@@ -9,7 +9,9 @@ namespace hearth::data {
 namespace {
 
 [[noreturn]] void wrong(
-    std::string_view what, std::string_view key, std::string_view wanted
+    std::string_view what,
+    std::string_view key,
+    std::string_view wanted
 ) {
   throw FormatError(fmt::format("{}: \"{}\" must be {}", what, key, wanted));
 }
@@ -33,7 +35,9 @@ void unknown_type(std::string_view what, std::string_view type) {
 }
 
 const Json& array_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 ) {
   const Json* value = field(json, key);
   if (!value || !value->is_array()) wrong(what, key, "an array");
@@ -41,7 +45,9 @@ const Json& array_field(
 }
 
 std::string string_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 ) {
   const Json* value = field(json, key);
   if (!value || !value->is_string()) wrong(what, key, "a string");
@@ -49,7 +55,10 @@ std::string string_field(
 }
 
 bool bool_field(
-    const Json& json, std::string_view what, const char* key, bool fallback
+    const Json& json,
+    std::string_view what,
+    const char* key,
+    bool fallback
 ) {
   const Json* value = field(json, key);
   if (!value) return fallback;
@@ -70,7 +79,9 @@ std::int64_t int_field(
 }
 
 std::string char_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 ) {
   std::string value = string_field(json, what, key);
   if (value.empty() || utf8_size(value[0]) != value.size()) {
@@ -86,7 +97,9 @@ std::string literal_pattern(const Json& json, const char* key) {
 }
 
 std::unique_ptr<Matcher> pattern_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 ) {
   const Json* pattern = field(json, key);
   if (pattern && field(*pattern, "String")) {

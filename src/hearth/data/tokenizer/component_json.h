@@ -14,13 +14,20 @@ namespace hearth::data {
 std::string component_type(const Json& json, std::string_view what);
 [[noreturn]] void unknown_type(std::string_view what, std::string_view type);
 const Json& array_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 );
 std::string string_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 );
 bool bool_field(
-    const Json& json, std::string_view what, const char* key, bool fallback
+    const Json& json,
+    std::string_view what,
+    const char* key,
+    bool fallback
 );
 std::int64_t int_field(
     const Json& json,
@@ -30,11 +37,15 @@ std::int64_t int_field(
 );
 // A string of one character, as its UTF-8.
 std::string char_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 );
 // {"String": ...} or {"Regex": ...}
 std::unique_ptr<Matcher> pattern_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 );
 // The literal of {"String": ...}; empty for a regex.
 std::string literal_pattern(const Json& json, const char* key);

@@ -11,12 +11,13 @@ namespace hearth::data {
 namespace {
 
 constexpr std::string_view kWhat = "decoder";
-constexpr std::string_view kSpace = "\u2581";
 using Tokens = std::vector<std::string>;
 using Step = std::unique_ptr<Decoder>;
 
 void replace_all(
-    std::string& text, std::string_view from, std::string_view to
+    std::string& text,
+    std::string_view from,
+    std::string_view to
 ) {
   if (from.empty()) return;
   std::size_t at = text.find(from);
@@ -93,7 +94,7 @@ class ByteFallback final : public Decoder {
       bytes.clear();
     };
     for (std::string& token : tokens) {
-      const int byte = byte_of(token);
+      const int byte = fallback_byte(token);
       if (byte >= 0) {
         bytes += static_cast<char>(byte);
         continue;
@@ -104,24 +105,13 @@ class ByteFallback final : public Decoder {
     flush();
     tokens.swap(out);
   }
-
- private:
-  static int byte_of(std::string_view token) {
-    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') {
-      return -1;
-    }
-    int value = 0;
-    // Rust's parser takes a sign, so "<0x+F>" is a byte as well.
-    const char* begin = token.data() + 3 + (token[3] == '+');
-    const auto [end, error] = std::from_chars(begin, token.data() + 5, value, 16);
-    return error == std::errc{} && end == token.data() + 5 && value >= 0 ? value
-                                                                         : -1;
-  }
 };
 
 class Fuse final : public Decoder {
  public:
-  void apply(Tokens& tokens) const override { tokens.assign(1, joined(tokens)); }
+  void apply(Tokens& tokens) const override {
+    tokens.assign(1, joined(tokens));
+  }
 };
 
 class Strip final : public Decoder {
@@ -163,9 +153,10 @@ class Metaspace final : public Decoder {
 
 void clean_up(std::string& text) {
   constexpr std::string_view kPairs[][2] = {
-      {" .", "."},     {" ?", "?"},           {" !", "!"},    {" ,", ","},
-      {" ' ", "'"},    {" n't", "n't"},       {" 'm", "'m"},
-      {" do not", " don't"}, {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"}};
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}
+  };
   for (const auto& pair : kPairs) replace_all(text, pair[0], pair[1]);
 }
 
@@ -234,19 +225,20 @@ Step strip_of(const Json& json) {
 
 }  // namespace
 
-std::unique_ptr<Decoder> make_byte_level_decoder() {
-  return std::make_unique<ByteLevel>();
+int fallback_byte(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') {
+    return -1;
+  }
+  int value = 0;
+  // Rust's parser takes a sign, so "<0x+F>" is a byte as well.
+  const char* begin = token.data() + 3 + (token[3] == '+');
+  const char* last = token.data() + 5;
+  const auto [end, error] = std::from_chars(begin, last, value, 16);
+  return error == std::errc{} && end == last && value >= 0 ? value : -1;
 }
 
-std::unique_ptr<Decoder> make_sentencepiece_decoder(bool strip_space) {
-  std::vector<Step> steps;
-  steps.push_back(std::make_unique<Replace>(
-      make_literal_matcher(std::string(kSpace)), " "
-  ));
-  steps.push_back(std::make_unique<ByteFallback>());
-  steps.push_back(std::make_unique<Fuse>());
-  if (strip_space) steps.push_back(std::make_unique<Strip>(" ", 1, 0));
-  return std::make_unique<Sequence>(std::move(steps));
+std::unique_ptr<Decoder> make_byte_level_decoder() {
+  return std::make_unique<ByteLevel>();
 }
 
 std::unique_ptr<Decoder> make_decoder(const Json& json) {

@@ -19,7 +19,18 @@ class Decoder {
 // FormatError that names an unknown type.
 std::unique_ptr<Decoder> make_decoder(const Json& json);
 std::unique_ptr<Decoder> make_byte_level_decoder();
-// '▁' to space, <0xNN> to bytes, joined, one leading space off.
-std::unique_ptr<Decoder> make_sentencepiece_decoder(bool strip_space);
+// The byte that a token such as "<0x0A>" stands for, or -1.
+int fallback_byte(std::string_view token);
+// As SentencePiece decodes: '▁' to space, <0xNN> to bytes, the unknown piece to
+// a sign for it, the space that encoding put in front off again.
+struct SentencePieceDecoding {
+  std::string unknown;     // spelling of the unknown piece
+  std::string surface;     // what it decodes to
+  bool strip_one = false;  // encoding put a space in front
+  bool strip_all = false;  // encoding squeezes spaces
+};
+std::unique_ptr<Decoder> make_sentencepiece_decoder(
+    SentencePieceDecoding settings
+);
 
 }  // namespace hearth::data

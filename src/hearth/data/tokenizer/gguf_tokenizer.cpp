@@ -13,7 +13,8 @@ namespace {
 
 // The splitting patterns behind the names in tokenizer.ggml.pre.
 std::vector<std::string_view> patterns_of(
-    const std::string& pre, const std::string& file
+    const std::string& pre,
+    const std::string& file
 ) {
   using Patterns = std::vector<std::string_view>;
   if (pre == "gpt-2" || pre == "default" || pre.empty()) {
@@ -30,8 +31,10 @@ std::vector<std::string_view> patterns_of(
     return {R"(\p{N})", kGpt2Pattern};
   }
   if (pre == "deepseek-coder") {
-    return {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
-            "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", R"(\p{N})"};
+    return {
+        R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+        "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", R"(\p{N})"
+    };
   }
   if (pre == "deepseek-v3") {
     return {kThreeNumbersPattern, kHanAndKanaPattern, kDeepSeekPattern};
@@ -103,8 +106,7 @@ class Loader {
         parts.bos) {
       parts.prefix = {*parts.bos};
     }
-    if (metadata_.boolean("tokenizer.ggml.add_eos_token", false) &&
-        parts.eos) {
+    if (metadata_.boolean("tokenizer.ggml.add_eos_token", false) && parts.eos) {
       parts.suffix = {*parts.eos};
     }
   }
@@ -137,12 +139,10 @@ class Loader {
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       const auto own = static_cast<std::int32_t>(i);
       vocabulary.add(tokens_[i], own);
-      const bool control = type(i) == PieceType::kControl ||
-                           type(i) == PieceType::kUnknown;
+      const bool control =
+          type(i) == PieceType::kControl || type(i) == PieceType::kUnknown;
       if (control || type(i) == PieceType::kUserDefined) {
-        parts.added.add(
-            {.content = tokens_[i], .id = own, .special = control}
-        );
+        parts.added.add({.content = tokens_[i], .id = own, .special = control});
       }
     }
     const std::string pre = metadata_.text("tokenizer.ggml.pre", "default");
@@ -150,7 +150,8 @@ class Loader {
     BpeOptions options;
     options.byte_level = true;
     options.ignore_merges = pre == "llama-bpe" || pre == "tekken";
-    parts.model = std::make_unique<Bpe>(vocabulary, merges(vocabulary), options);
+    parts.model =
+        std::make_unique<Bpe>(vocabulary, merges(vocabulary), options);
     parts.decoder = make_byte_level_decoder();
     parts.byte_level_decoder = true;
     parts.added.finish(nullptr);

@@ -23,13 +23,14 @@ void JsonReader::fail(std::string_view what) const {
   const std::size_t start = before.rfind('\n');
   const std::size_t column =
       at_ - (start == std::string_view::npos ? 0 : start + 1) + 1;
-  throw FormatError::at(name_, line, fmt::format("column {}: {}", column, what));
+  throw FormatError::at(
+      name_, line, fmt::format("column {}: {}", column, what)
+  );
 }
 
 void JsonReader::space() {
-  while (at_ < text_.size() &&
-         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' ||
-          text_[at_] == '\t')) {
+  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' ||
+                                text_[at_] == '\r' || text_[at_] == '\t')) {
     ++at_;
   }
 }
@@ -44,13 +45,19 @@ char JsonReader::at(std::string_view wanted) {
 
 JsonReader::Kind JsonReader::peek() {
   switch (at("a value")) {
-    case '{': return Kind::kObject;
-    case '[': return Kind::kArray;
-    case '"': return Kind::kString;
+    case '{':
+      return Kind::kObject;
+    case '[':
+      return Kind::kArray;
+    case '"':
+      return Kind::kString;
     case 't':
-    case 'f': return Kind::kBool;
-    case 'n': return Kind::kNull;
-    default: return Kind::kNumber;
+    case 'f':
+      return Kind::kBool;
+    case 'n':
+      return Kind::kNull;
+    default:
+      return Kind::kNumber;
   }
 }
 
@@ -73,7 +80,8 @@ bool JsonReader::next(char closing) {
     return false;
   }
   if (!first_) {
-    if (got != ',') fail(closing == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
+    if (got != ',')
+      fail(closing == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
     ++at_;
   }
   first_ = false;
@@ -89,7 +97,9 @@ bool JsonReader::next_key(std::string& key) {
   return true;
 }
 
-bool JsonReader::next_item() { return next(']'); }
+bool JsonReader::next_item() {
+  return next(']');
+}
 
 void JsonReader::append_string(std::string& out) {
   if (at("a string") != '"') fail("expected a string");
@@ -130,14 +140,28 @@ void JsonReader::append_escape(std::string& out) {
   switch (c) {
     case '"':
     case '\\':
-    case '/': out += c; return;
-    case 'b': out += '\b'; return;
-    case 'f': out += '\f'; return;
-    case 'n': out += '\n'; return;
-    case 'r': out += '\r'; return;
-    case 't': out += '\t'; return;
-    case 'u': break;
-    default: fail("bad escape in a string");
+    case '/':
+      out += c;
+      return;
+    case 'b':
+      out += '\b';
+      return;
+    case 'f':
+      out += '\f';
+      return;
+    case 'n':
+      out += '\n';
+      return;
+    case 'r':
+      out += '\r';
+      return;
+    case 't':
+      out += '\t';
+      return;
+    case 'u':
+      break;
+    default:
+      fail("bad escape in a string");
   }
   std::uint32_t value = hex4();
   if (value >= 0xD800 && value < 0xE000) {
@@ -229,10 +253,18 @@ std::string_view JsonReader::skip() {
     case Kind::kArray:
       for (begin_array(); next_item();) skip();
       break;
-    case Kind::kString: skip_string(); break;
-    case Kind::kNumber: number(); break;
-    case Kind::kBool: boolean(); break;
-    case Kind::kNull: word("null"); break;
+    case Kind::kString:
+      skip_string();
+      break;
+    case Kind::kNumber:
+      number();
+      break;
+    case Kind::kBool:
+      boolean();
+      break;
+    case Kind::kNull:
+      word("null");
+      break;
   }
   return text_.substr(begin, at_ - begin);
 }

@@ -131,11 +131,14 @@ void compose(std::u32string& text) {
 
 std::uint16_t changing(Form form) {
   switch (form) {
-    case Form::kNfc: return kCombines | kComposedChange;
-    case Form::kNfd: return kCombines | kCanonicalChange;
+    case Form::kNfc:
+      return kCombines | kComposedChange;
+    case Form::kNfd:
+      return kCombines | kCanonicalChange;
     case Form::kNfkc:
       return kCombines | kComposedChange | kCompatibleChange;
-    case Form::kNfkd: break;
+    case Form::kNfkd:
+      break;
   }
   return kCombines | kCanonicalChange | kCompatibleChange;
 }

@@ -127,8 +127,8 @@ void nmt(std::string& out, std::uint32_t c) {
   if (dropped) return;
   const bool space = c == 9 || c == 0xA || c == 0xC || c == 0xD ||
                      c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
-                     c == 0x2028 || c == 0x2029 || c == 0x2581 ||
-                     c == 0xFEFF || c == 0xFFFD;
+                     c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF ||
+                     c == 0xFFFD;
   append_utf8(out, space ? ' ' : c);
 }
 
@@ -149,7 +149,11 @@ class SqueezeSpaces final : public Normalizer {
       const bool repeated = out.empty() || out.back() == ' ';
       if (text[i] != ' ' || !repeated) out += text[i];
     }
-    if (!out.empty() && out.back() == ' ') out.pop_back();
+    // The mark that will stand for a space counts as one here, and only here.
+    constexpr std::string_view kMark = "\u2581";
+    while (out.ends_with(' ') || out.ends_with(kMark)) {
+      out.resize(out.size() - (out.back() == ' ' ? 1 : kMark.size()));
+    }
     text.swap(out);
   }
 };

@@ -13,7 +13,9 @@ void PieceCache::clear() {
 }
 
 void PieceCache::insert(
-    const Key& key, const std::int32_t* ids, std::size_t count
+    const Key& key,
+    const std::int32_t* ids,
+    std::size_t count
 ) {
   Entry* bucket = &entries_[bucket_of(key)];
   if (bucket[0].size) bucket[1] = bucket[0];

@@ -36,7 +36,7 @@ class PieceCache {
       std::memcpy(key.words, piece, kMaxBytes);
       for (int i = 0; i < 3; ++i) {
         const int keep = static_cast<int>(size) - 8 * i;
-        key.words[i] &= keep >= 8  ? ~std::uint64_t{0}
+        key.words[i] &= keep >= 8   ? ~std::uint64_t{0}
                         : keep <= 0 ? 0
                                     : (std::uint64_t{1} << (8 * keep)) - 1;
       }

@@ -82,7 +82,9 @@ bool is_left(const Json& json, std::string_view what) {
 }
 
 std::size_t length_field(
-    const Json& json, std::string_view what, const char* key
+    const Json& json,
+    std::string_view what,
+    const char* key
 ) {
   const std::int64_t value = int_field(json, what, key, 0);
   if (value < 0 || value > kMaxLength) {
@@ -115,7 +117,8 @@ std::optional<Truncation> read_truncation(const Json& json) {
   if (!json.is_object()) throw FormatError("truncation must be an object");
   return Truncation{
       length_field(json, "truncation", "max_length"),
-      is_left(json, "truncation")};
+      is_left(json, "truncation")
+  };
 }
 
 std::optional<Padding> read_padding(const Json& json) {

@@ -30,14 +30,19 @@ class Chain final : public PreTokenizer {
  public:
   explicit Chain(std::vector<Step> steps) : steps_(std::move(steps)) {}
   void split(
-      Piece piece, PieceBuffers& buffers, OnPiece on_piece
+      Piece piece,
+      PieceBuffers& buffers,
+      OnPiece on_piece
   ) const override {
     from(0, piece, buffers, on_piece);
   }
 
  private:
   void from(
-      std::size_t i, Piece piece, PieceBuffers& buffers, OnPiece on_piece
+      std::size_t i,
+      Piece piece,
+      PieceBuffers& buffers,
+      OnPiece on_piece
   ) const {
     if (i == steps_.size()) return on_piece(piece);
     if (i + 1 == steps_.size()) {
@@ -129,7 +134,9 @@ class ByteLevel final : public PreTokenizer {
     if (use_regex) matcher_ = make_scanner(kGpt2Pattern);
   }
   void split(
-      Piece piece, PieceBuffers& buffers, OnPiece on_piece
+      Piece piece,
+      PieceBuffers& buffers,
+      OnPiece on_piece
   ) const override {
     if (prefix_space_ && !piece.text.starts_with(' ')) {
       std::string& own = buffers[buffer_];
@@ -167,7 +174,9 @@ class Metaspace final : public PreTokenizer {
         buffer_(buffer) {}
 
   void split(
-      Piece piece, PieceBuffers& buffers, OnPiece on_piece
+      Piece piece,
+      PieceBuffers& buffers,
+      OnPiece on_piece
   ) const override {
     std::string& own = buffers[buffer_];
     own.clear();
@@ -311,9 +320,11 @@ PreTokenizers make_byte_level_split(
 ) {
   std::vector<Step> steps;
   for (const std::string_view pattern : patterns) {
-    steps.push_back(std::make_unique<Split>(
-        make_regex_matcher(std::string(pattern)), Behavior::kIsolated, false
-    ));
+    steps.push_back(
+        std::make_unique<Split>(
+            make_regex_matcher(std::string(pattern)), Behavior::kIsolated, false
+        )
+    );
   }
   return {std::make_unique<Chain>(std::move(steps)), 0, true};
 }

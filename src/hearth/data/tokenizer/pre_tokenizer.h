@@ -26,7 +26,9 @@ class PreTokenizer {
   // Calls on_piece with non-empty pieces, in order. They stay valid during the
   // call only, and buffers must hold buffer_count() strings.
   virtual void split(
-      Piece piece, PieceBuffers& buffers, OnPiece on_piece
+      Piece piece,
+      PieceBuffers& buffers,
+      OnPiece on_piece
   ) const = 0;
 };
 

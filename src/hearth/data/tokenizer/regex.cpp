@@ -1,11 +1,10 @@
 // Patterns without a scanner, on PCRE2: just-in-time compiled, with bounded
 // steps and memory.
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include <cstdint>
 
 #include <fmt/format.h>
+#include <pcre2.h>
 
 #include "hearth/base/error.h"
 #include "hearth/data/tokenizer/matcher.h"
@@ -22,9 +21,7 @@ constexpr std::size_t kFirstStack = 64 << 10, kMaxStack = 16 << 20;
 struct Free {
   void operator()(pcre2_code* p) const { pcre2_code_free(p); }
   void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
-  void operator()(pcre2_match_context* p) const {
-    pcre2_match_context_free(p);
-  }
+  void operator()(pcre2_match_context* p) const { pcre2_match_context_free(p); }
   void operator()(pcre2_jit_stack* p) const { pcre2_jit_stack_free(p); }
 };
 template <class T>
@@ -78,9 +75,12 @@ class Regex final : public Matcher {
       );
       if (result == PCRE2_ERROR_NOMATCH) return;
       if (result < 0) {
-        throw Error(fmt::format(
-            "[data.regex] pattern {:?} failed: {}", pattern_, message(result)
-        ));
+        throw Error(
+            fmt::format(
+                "[data.regex] pattern {:?} failed: {}", pattern_,
+                message(result)
+            )
+        );
       }
       const std::size_t begin = bounds[0], end = bounds[1];
       // An empty match just after the last one does not count.

@@ -11,6 +11,22 @@
 namespace hearth::data {
 namespace {
 
+std::vector<unicode::Range> without(
+    const std::vector<unicode::Range>& list,
+    unicode::Range out
+) {
+  std::vector<unicode::Range> kept;
+  for (const unicode::Range& r : list) {
+    if (r.last < out.first || r.first > out.last) {
+      kept.push_back(r);
+      continue;
+    }
+    if (r.first < out.first) kept.push_back({r.first, out.first - 1});
+    if (r.last > out.last) kept.push_back({out.last + 1, r.last});
+  }
+  return kept;
+}
+
 class Rewriter {
  public:
   explicit Rewriter(std::string_view pattern) : pattern_(pattern) {}
@@ -27,14 +43,19 @@ class Rewriter {
         ++at_;
       }
     }
-    return std::move(out_);
+    if (!uses_word_) return std::move(out_);
+    // Written once: a pattern that is too long is refused.
+    const std::string body = std::move(out_);
+    out_ = "(?(DEFINE)(?<hw>";
+    named("word", false, false);
+    return out_ + "))" + body;
   }
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    throw FormatError(fmt::format(
-        "pattern {:?}: {} at character {}", pattern_, what, at_ + 1
-    ));
+    throw FormatError(
+        fmt::format("pattern {:?}: {} at character {}", pattern_, what, at_ + 1)
+    );
   }
 
   void ranges(const std::vector<unicode::Range>& list, bool in_class) {
@@ -48,6 +69,13 @@ class Rewriter {
 
   void named(std::string_view name, bool negated, bool in_class) {
     std::vector<unicode::Range> list = unicode::ranges_of(name);
+    // Oniguruma counts these as word characters, but not inside a class.
+    if (in_class && name == "word") {
+      for (const unicode::Range out :
+           {unicode::Range{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}}) {
+        list = without(list, out);
+      }
+    }
     if (list.empty()) fail(fmt::format("unknown class {:?}", name));
     ranges(negated ? unicode::complement(list) : list, in_class);
   }
@@ -76,21 +104,36 @@ class Rewriter {
       at_ += 2;
     };
     switch (c) {
-      case 's': return simple("space", false);
-      case 'S': return simple("space", true);
-      case 'd': return simple("digit", false);
-      case 'D': return simple("digit", true);
-      case 'w': return simple("word", false);
-      case 'W': return simple("word", true);
+      case 's':
+        return simple("space", false);
+      case 'S':
+        return simple("space", true);
+      case 'd':
+        return simple("digit", false);
+      case 'D':
+        return simple("digit", true);
+      case 'w':
+        return simple("word", false);
+      case 'W':
+        return simple("word", true);
       case 'p':
-      case 'P': at_ += 2; return property(c == 'P', in_class);
+      case 'P':
+        at_ += 2;
+        return property(c == 'P', in_class);
       case 'h':
         out_ += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";
         at_ += 2;
         return;
+      case 'b':
+      case 'B':
+        if (in_class) fail("\\b in a class");
+        at_ += 2;
+        return boundary(c == 'B');
       case 'x':
-      case 'u': return code_point();
-      default: break;
+      case 'u':
+        return code_point();
+      default:
+        break;
     }
     constexpr std::string_view kSame = "trnfvaeAzZ";
     if (std::isalnum(static_cast<unsigned char>(c)) &&
@@ -104,6 +147,14 @@ class Rewriter {
       out_ += c;
     }
     at_ += 2;
+  }
+
+  // \b and \B by what stands on both sides, since PCRE2's own idea of a word
+  // is another.
+  void boundary(bool negated) {
+    uses_word_ = true;
+    out_ += negated ? "(?:(?<=(?&hw))(?=(?&hw))|(?<!(?&hw))(?!(?&hw)))"
+                    : "(?:(?<=(?&hw))(?!(?&hw))|(?<!(?&hw))(?=(?&hw)))";
   }
 
   // \xHH, \x{H...}, \uHHHH
@@ -170,6 +221,7 @@ class Rewriter {
   std::string_view pattern_;
   std::size_t at_ = 0;
   std::string out_;
+  bool uses_word_ = false;
 };
 
 }  // namespace

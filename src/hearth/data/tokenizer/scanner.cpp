@@ -1,9 +1,8 @@
 // Hand-written equals of the patterns that most tokenizers use. Each is chosen
 // by its exact text and tested against the general matcher.
-#include "hearth/data/tokenizer/scanner_impl.h"
-
 #include "hearth/data/tokenizer/known_patterns.h"
 #include "hearth/data/tokenizer/matcher.h"
+#include "hearth/data/tokenizer/scanner_impl.h"
 
 namespace hearth::data {
 

@@ -8,20 +8,27 @@ using namespace unicode;
 constexpr std::uint8_t of_category(std::uint16_t category) {
   switch (category) {
     case kLu:
-    case kLt: return scan::kLetter | scan::kUpper;
-    case kLl: return scan::kLetter | scan::kLower;
+    case kLt:
+      return scan::kLetter | scan::kUpper;
+    case kLl:
+      return scan::kLetter | scan::kLower;
     case kLm:
-    case kLo: return scan::kLetter | scan::kUpper | scan::kLower;
+    case kLo:
+      return scan::kLetter | scan::kUpper | scan::kLower;
     case kMc:
     case kMe:
-    case kMn: return scan::kOther | scan::kUpper | scan::kLower;
+    case kMn:
+      return scan::kOther | scan::kUpper | scan::kLower;
     case kNd:
     case kNl:
-    case kNo: return scan::kNumber;
+    case kNo:
+      return scan::kNumber;
     case kZl:
     case kZp:
-    case kZs: return scan::kSpace;
-    default: break;
+    case kZs:
+      return scan::kSpace;
+    default:
+      break;
   }
   return category >= kPc && category <= kSo ? scan::kOther | scan::kSymbol
                                             : scan::kOther;

@@ -20,7 +20,8 @@ bool merges(PieceType type) {
 // Any two neighbours whose joined text is a piece merge; the piece of highest
 // score goes first, the leftmost of equal ones.
 PairTable merges_of(
-    const std::vector<ScoredPiece>& pieces, const Vocabulary& vocabulary
+    const std::vector<ScoredPiece>& pieces,
+    const Vocabulary& vocabulary
 ) {
   std::vector<std::int32_t> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
@@ -96,7 +97,8 @@ TokenizerParts assemble(ScoredPieces in) {
     vocabulary.add(piece.text, static_cast<std::int32_t>(i));
     scores.push_back(piece.score);
     skip.push_back(!merges(piece.type));
-    if (piece.type == PieceType::kUnknown) in.unk = static_cast<std::int32_t>(i);
+    if (piece.type == PieceType::kUnknown)
+      in.unk = static_cast<std::int32_t>(i);
   }
   parts.unk = known(in.unk, vocabulary);
   parts.bos = known(in.bos, vocabulary);
@@ -117,7 +119,12 @@ TokenizerParts assemble(ScoredPieces in) {
         vocabulary, merges_of(in.pieces, vocabulary), options
     );
   }
-  parts.decoder = make_sentencepiece_decoder(in.dummy_prefix);
+  parts.decoder = make_sentencepiece_decoder(
+      {.unknown = std::string(vocabulary.token(in.unk)),
+       .surface = in.unknown_surface,
+       .strip_one = in.dummy_prefix,
+       .strip_all = in.squeeze_spaces}
+  );
   add_tokens(in, parts);
   parts.added.finish(parts.normalizer.get());
   return parts;

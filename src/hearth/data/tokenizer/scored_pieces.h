@@ -28,10 +28,11 @@ struct ScoredPieces {
   std::vector<ScoredPiece> pieces;
   bool unigram = true;
   bool byte_fallback = false;
-  bool dummy_prefix = true;   // a space before the text
+  bool dummy_prefix = true;  // a space before the text
   bool squeeze_spaces = false;
   bool escape_spaces = true;  // ' ' is spelled '▁'
   std::string charsmap;
+  std::string unknown_surface = " \u2047 ";  // what unknown decodes to
   std::int32_t unk = 0, bos = 1, eos = 2, pad = -1;
   // Texts of control pieces in the input stand for them. SentencePiece never
   // does this; llama.cpp and Hugging Face do.

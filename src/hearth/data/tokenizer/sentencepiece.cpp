@@ -25,11 +25,20 @@ class Message {
     if (at_ == bytes_.size()) return 0;
     const std::uint64_t tag = varint();
     switch (tag & 7) {
-      case 0: number = varint(); break;
-      case 1: number = fixed(8); break;
-      case 2: take_block(); break;
-      case 5: number = fixed(4); break;
-      default: fail("not a SentencePiece model: unknown wire type");
+      case 0:
+        number = varint();
+        break;
+      case 1:
+        number = fixed(8);
+        break;
+      case 2:
+        take_block();
+        break;
+      case 5:
+        number = fixed(4);
+        break;
+      default:
+        fail("not a SentencePiece model: unknown wire type");
     }
     if (tag >> 3 == 0) fail("not a SentencePiece model: field number 0");
     return tag >> 3;
@@ -99,17 +108,18 @@ void read_piece(Message message, ScoredPieces& out) {
 
 void read_trainer(Message message, ScoredPieces& out) {
   const auto id = [&] {
-    return static_cast<std::int32_t>(
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(message.number), -1,
-                                 Vocabulary::kMaxId)
-    );
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(
+        static_cast<std::int64_t>(message.number), -1, Vocabulary::kMaxId
+    ));
   };
   while (const std::uint64_t field = message.next()) {
     if (field == 3) {
       if (message.number != 1 && message.number != 2) {
-        message.fail(fmt::format(
-            "model type {} is neither unigram nor BPE", message.number
-        ));
+        message.fail(
+            fmt::format(
+                "model type {} is neither unigram nor BPE", message.number
+            )
+        );
       }
       out.unigram = message.number == 1;
     } else if (field == 35) {
@@ -122,6 +132,8 @@ void read_trainer(Message message, ScoredPieces& out) {
       out.eos = id();
     } else if (field == 43) {
       out.pad = id();
+    } else if (field == 44) {
+      out.unknown_surface = message.block;
     }
   }
 }
@@ -143,7 +155,8 @@ void read_normalizer(Message message, ScoredPieces& out) {
 }  // namespace
 
 TokenizerParts read_sentencepiece(
-    std::string_view bytes, const std::string& name
+    std::string_view bytes,
+    const std::string& name
 ) {
   ScoredPieces out;
   out.squeeze_spaces = true;

@@ -17,7 +17,10 @@ struct Part {
 // Matches and what lies between them, in order.
 template <class OnPart>
 void parts_of(
-    std::size_t size, FunctionRef<void(OnMatch)> find, bool invert, OnPart on
+    std::size_t size,
+    FunctionRef<void(OnMatch)> find,
+    bool invert,
+    OnPart on
 ) {
   std::size_t previous = 0;
   const auto on_match = [&](std::size_t begin, std::size_t end) {

@@ -126,7 +126,9 @@ void cut(std::vector<std::int32_t>& ids, std::size_t from, Truncation rule) {
 }
 
 void fill(
-    std::vector<std::int32_t>& ids, std::size_t from, const Padding& rule
+    std::vector<std::int32_t>& ids,
+    std::size_t from,
+    const Padding& rule
 ) {
   const std::size_t count = ids.size() - from;
   std::size_t wanted = rule.length ? rule.length : count;
@@ -134,9 +136,8 @@ void fill(
     wanted = (wanted + rule.multiple - 1) / rule.multiple * rule.multiple;
   }
   if (count >= wanted) return;
-  const auto where = rule.left
-                         ? ids.begin() + static_cast<std::ptrdiff_t>(from)
-                         : ids.end();
+  const auto where =
+      rule.left ? ids.begin() + static_cast<std::ptrdiff_t>(from) : ids.end();
   ids.insert(where, wanted - count, rule.id);
 }
 
@@ -178,7 +179,8 @@ void Tokenizer::encode(
 }
 
 std::vector<std::int32_t> Tokenizer::encode(
-    std::string_view text, const EncodeOptions& options
+    std::string_view text,
+    const EncodeOptions& options
 ) const {
   std::vector<std::int32_t> out;
   out.reserve(text.size() / 4 + 8);
@@ -192,7 +194,9 @@ std::string_view Tokenizer::decoded_token(std::int32_t id) const {
 }
 
 bool Tokenizer::decode_bytes(
-    std::span<const std::int32_t> ids, bool skip, std::string& out
+    std::span<const std::int32_t> ids,
+    bool skip,
+    std::string& out
 ) const {
   if (byte_places_.empty()) return false;
   for (const std::int32_t id : ids) {
@@ -208,7 +212,8 @@ bool Tokenizer::decode_bytes(
 }
 
 std::string Tokenizer::decode(
-    std::span<const std::int32_t> ids, bool skip_special
+    std::span<const std::int32_t> ids,
+    bool skip_special
 ) const {
   std::string out;
   out.reserve(ids.size() * 5);
@@ -218,7 +223,8 @@ std::string Tokenizer::decode(
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const std::int32_t id : ids) {
-    const bool known = parts_->added.find(id) || parts_->vocabulary->contains(id);
+    const bool known =
+        parts_->added.find(id) || parts_->vocabulary->contains(id);
     if (!known) continue;
     const std::string_view token = decoded_token(id);
     if (skip_special && parts_->added.is_special(token)) continue;
@@ -267,29 +273,41 @@ bool Tokenizer::is_special(std::int32_t id) const {
   return added && parts_->added.is_special(added->content);
 }
 
+std::string Tokenizer::decoded_bytes(std::int32_t id, bool skip_special) const {
+  std::string out;
+  decode_bytes({&id, 1}, skip_special, out);
+  return out;
+}
+
 std::string Tokenizer::token_bytes(std::int32_t id) const {
   std::string out;
   if (is_special(id)) return out;
   if (decode_bytes({&id, 1}, false, out)) return out;
-  std::vector<std::string> tokens = {"", std::string(decoded_token(id))};
-  const std::string& token = tokens[1];
-  if (token.size() == 6 && token.starts_with("<0x") && token[5] == '>') {
-    return {static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16))};
+  if (!parts_->added.find(id) && !parts_->vocabulary->contains(id)) return out;
+  const std::string token(decoded_token(id));
+  if (!parts_->decoder) return token;
+  if (const int byte = fallback_byte(token); byte >= 0) {
+    return {static_cast<char>(byte)};
   }
   // Behind another token, so that nothing is stripped as a text's beginning.
-  if (parts_->decoder) {
-    tokens[0] = "x";
-    parts_->decoder->apply(tokens);
-    for (const std::string& part : tokens) out += part;
-    return out.substr(std::min<std::size_t>(1, out.size()));
-  }
-  return tokens[1];
+  std::vector<std::string> tokens = {"x", token};
+  parts_->decoder->apply(tokens);
+  for (const std::string& part : tokens) out += part;
+  return out.substr(std::min<std::size_t>(1, out.size()));
 }
 
-std::optional<std::int32_t> Tokenizer::bos_id() const { return parts_->bos; }
-std::optional<std::int32_t> Tokenizer::eos_id() const { return parts_->eos; }
-std::optional<std::int32_t> Tokenizer::pad_id() const { return parts_->pad; }
-std::optional<std::int32_t> Tokenizer::unk_id() const { return parts_->unk; }
+std::optional<std::int32_t> Tokenizer::bos_id() const {
+  return parts_->bos;
+}
+std::optional<std::int32_t> Tokenizer::eos_id() const {
+  return parts_->eos;
+}
+std::optional<std::int32_t> Tokenizer::pad_id() const {
+  return parts_->pad;
+}
+std::optional<std::int32_t> Tokenizer::unk_id() const {
+  return parts_->unk;
+}
 
 TokenizerLimits Tokenizer::limits() const {
   TokenizerLimits out;
@@ -301,9 +319,15 @@ TokenizerLimits Tokenizer::limits() const {
   return out;
 }
 
-std::string_view Tokenizer::model_kind() const { return parts_->model->kind(); }
-std::string_view Tokenizer::format() const { return parts_->format; }
-bool Tokenizer::is_byte_level() const { return parts_->pre.byte_level; }
+std::string_view Tokenizer::model_kind() const {
+  return parts_->model->kind();
+}
+std::string_view Tokenizer::format() const {
+  return parts_->format;
+}
+bool Tokenizer::is_byte_level() const {
+  return parts_->pre.byte_level;
+}
 
 std::vector<std::int32_t> Tokenizer::special_ids() const {
   std::vector<std::int32_t> out;

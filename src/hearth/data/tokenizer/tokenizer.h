@@ -47,17 +47,20 @@ class Tokenizer {
   static std::shared_ptr<const Tokenizer> load(const std::string& path);
   // The same from bytes; name stands for them in errors.
   static std::shared_ptr<const Tokenizer> from_json(
-      std::string_view text, const std::string& name
+      std::string_view text,
+      const std::string& name
   );
   static std::shared_ptr<const Tokenizer> from_sentencepiece(
-      std::string_view bytes, const std::string& name
+      std::string_view bytes,
+      const std::string& name
   );
   explicit Tokenizer(TokenizerParts parts);
   ~Tokenizer();
 
   // Bytes that are not UTF-8 are taken as U+FFFD.
   std::vector<std::int32_t> encode(
-      std::string_view text, const EncodeOptions& options = {}
+      std::string_view text,
+      const EncodeOptions& options = {}
   ) const;
   // Appends the same ids to out.
   void encode(
@@ -67,7 +70,8 @@ class Tokenizer {
   ) const;
   // Ids that name no token are passed over.
   std::string decode(
-      std::span<const std::int32_t> ids, bool skip_special = false
+      std::span<const std::int32_t> ids,
+      bool skip_special = false
   ) const;
 
   // Distinct tokens, added ones counted, and one more than the highest id,
@@ -81,6 +85,10 @@ class Tokenizer {
   // neighbours is applied); empty for special tokens.
   std::string token_bytes(std::int32_t id) const;
   bool is_special(std::int32_t id) const;
+  // True when a text decodes to the bytes of its ids one after the other;
+  // then decoded_bytes() gives those of one id.
+  bool decodes_bytes() const { return !byte_places_.empty(); }
+  std::string decoded_bytes(std::int32_t id, bool skip_special) const;
 
   // From the file, or tokenizer_config.json beside it.
   std::optional<std::int32_t> bos_id() const;
@@ -89,8 +97,8 @@ class Tokenizer {
   std::optional<std::int32_t> unk_id() const;
   TokenizerLimits limits() const;
 
-  std::string_view model_kind() const;   // "BPE", "Unigram"
-  std::string_view format() const;       // "tokenizer.json", ...
+  std::string_view model_kind() const;  // "BPE", "Unigram"
+  std::string_view format() const;      // "tokenizer.json", ...
   bool is_byte_level() const;
   std::vector<std::int32_t> special_ids() const;
   // What the file's post-processor puts before and after a text.
@@ -109,7 +117,9 @@ class Tokenizer {
   ) const;
   std::string_view decoded_token(std::int32_t id) const;
   bool decode_bytes(
-      std::span<const std::int32_t> ids, bool skip, std::string& out
+      std::span<const std::int32_t> ids,
+      bool skip,
+      std::string& out
   ) const;
 
   struct Pool;

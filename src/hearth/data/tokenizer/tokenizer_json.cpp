@@ -211,10 +211,14 @@ class Loader {
     }
     const std::int32_t c = vocabulary.find(merged_);
     if (a < 0 || b < 0 || c < 0) {
-      json_.fail(fmt::format(
-          "merge {} names \"{}\", which is not in the vocabulary", rank,
-          a < 0 ? left : b < 0 ? right : merged_
-      ));
+      json_.fail(
+          fmt::format(
+              "merge {} names \"{}\", which is not in the vocabulary", rank,
+              a < 0   ? left
+              : b < 0 ? right
+                      : merged_
+          )
+      );
     }
     merges_.set(a, b, {rank, c});
   }
@@ -243,15 +247,13 @@ class Loader {
     BpeOptions options;
     options.byte_level = parts_.pre.byte_level;
     options.fuse_unknown = bool_field(model_, "model", "fuse_unk", false);
-    options.byte_fallback =
-        bool_field(model_, "model", "byte_fallback", false);
-    options.ignore_merges =
-        bool_field(model_, "model", "ignore_merges", false);
+    options.byte_fallback = bool_field(model_, "model", "byte_fallback", false);
+    options.ignore_merges = bool_field(model_, "model", "ignore_merges", false);
     options.continuing_prefix = text_field("continuing_subword_prefix");
     options.end_suffix = text_field("end_of_word_suffix");
     // Affixes are put around spelled characters, which raw bytes are not.
-    if (options.byte_level && !(options.continuing_prefix.empty() &&
-                                options.end_suffix.empty())) {
+    if (options.byte_level &&
+        !(options.continuing_prefix.empty() && options.end_suffix.empty())) {
       throw FormatError("model: byte-level BPE with subword affixes");
     }
     const std::string unknown = text_field("unk_token");
@@ -311,7 +313,8 @@ class Loader {
 }  // namespace
 
 TokenizerParts read_tokenizer_json(
-    std::string_view text, const std::string& name
+    std::string_view text,
+    const std::string& name
 ) {
   return Loader(text, name).run();
 }

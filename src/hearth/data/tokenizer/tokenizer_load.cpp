@@ -19,9 +19,9 @@ std::string file_of(const std::string& path) {
     const fs::path file = fs::path(path) / name;
     if (fs::exists(file)) return file.string();
   }
-  throw UsageError(fmt::format(
-      "{} holds neither tokenizer.json nor tokenizer.model", path
-  ));
+  throw UsageError(
+      fmt::format("{} holds neither tokenizer.json nor tokenizer.model", path)
+  );
 }
 
 // A token is given as text or as an object with its content.
@@ -29,7 +29,8 @@ std::string token_text(const Json& config, const char* key) {
   const auto it = config.find(key);
   if (it == config.end()) return {};
   if (it->is_string()) return it->get<std::string>();
-  if (it->is_object() && it->contains("content") && (*it)["content"].is_string()) {
+  if (it->is_object() && it->contains("content") &&
+      (*it)["content"].is_string()) {
     return (*it)["content"].get<std::string>();
   }
   return {};
@@ -84,13 +85,15 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const std::string& path) {
 }
 
 std::shared_ptr<const Tokenizer> Tokenizer::from_json(
-    std::string_view text, const std::string& name
+    std::string_view text,
+    const std::string& name
 ) {
   return std::make_shared<const Tokenizer>(read_tokenizer_json(text, name));
 }
 
 std::shared_ptr<const Tokenizer> Tokenizer::from_sentencepiece(
-    std::string_view bytes, const std::string& name
+    std::string_view bytes,
+    const std::string& name
 ) {
   return std::make_shared<const Tokenizer>(read_sentencepiece(bytes, name));
 }

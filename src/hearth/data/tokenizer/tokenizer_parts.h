@@ -45,10 +45,12 @@ struct TokenizerParts {
 
 // Each throws FormatError that names `name` and the place.
 TokenizerParts read_tokenizer_json(
-    std::string_view text, const std::string& name
+    std::string_view text,
+    const std::string& name
 );
 TokenizerParts read_sentencepiece(
-    std::string_view bytes, const std::string& name
+    std::string_view bytes,
+    const std::string& name
 );
 TokenizerParts read_gguf_tokenizer(const std::string& path);
 

@@ -11,8 +11,36 @@ namespace hearth::data::unicode {
 
 // General categories, in the order of the table's low five bits.
 enum Category : std::uint16_t {
-  kCn, kCc, kCf, kCo, kCs, kLl, kLm, kLo, kLt, kLu, kMc, kMe, kMn, kNd, kNl,
-  kNo, kPc, kPd, kPe, kPf, kPi, kPo, kPs, kSc, kSk, kSm, kSo, kZl, kZp, kZs
+  kCn,
+  kCc,
+  kCf,
+  kCo,
+  kCs,
+  kLl,
+  kLm,
+  kLo,
+  kLt,
+  kLu,
+  kMc,
+  kMe,
+  kMn,
+  kNd,
+  kNl,
+  kNo,
+  kPc,
+  kPd,
+  kPe,
+  kPf,
+  kPi,
+  kPo,
+  kPs,
+  kSc,
+  kSk,
+  kSm,
+  kSo,
+  kZl,
+  kZp,
+  kZs
 };
 // The flags above them.
 enum Flag : std::uint16_t {
@@ -21,7 +49,7 @@ enum Flag : std::uint16_t {
   kNumeric = 1 << 7,      // of the Digits pre-tokenizer
   kPunctuation = 1 << 8,  // of the Punctuation pre-tokenizer
   kAccent = 1 << 9,       // dropped by StripAccents
-  kCombines = 1 << 10,    // has a combining class or composes with what precedes
+  kCombines = 1 << 10,  // has a combining class or composes with what precedes
   kCanonicalChange = 1 << 11,
   kCompatibleChange = 1 << 12,
   kComposedChange = 1 << 13,  // NFC alone changes it

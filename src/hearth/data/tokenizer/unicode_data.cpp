@@ -1,9 +1,9 @@
 // Made by tools/make_unicode_tables.py; do not edit.
 // Regular expressions: Unicode 16.0.0. Other properties: as probed
 // from the package named there.
-#include "hearth/data/tokenizer/unicode_data_impl.h"
-
 #include <iterator>
+
+#include "hearth/data/tokenizer/unicode_data_impl.h"
 
 // clang-format off
 namespace hearth::data::unicode {

@@ -79,8 +79,10 @@ void Unigram::best_path(std::string_view piece, ModelScratch& scratch) const {
     }
     if (!single) {
       if (unknown_ < 0) {
-        throw Error("[data.Unigram] a character is unknown and the model has "
-                    "no unknown token");
+        throw Error(
+            "[data.Unigram] a character is unknown and the model has "
+            "no unknown token"
+        );
       }
       reach(begin + character, unknown_score_ + here, unknown_);
     }
@@ -89,7 +91,8 @@ void Unigram::best_path(std::string_view piece, ModelScratch& scratch) const {
 }
 
 void Unigram::append(
-    std::string_view token, std::vector<std::int32_t>& out
+    std::string_view token,
+    std::vector<std::int32_t>& out
 ) const {
   const std::int32_t id = vocabulary_.find(token);
   if (id >= 0) {

@@ -21,8 +21,8 @@ Step step(const unsigned char* p, std::size_t left) {
   const unsigned high = a == 0xED ? 0x9F : a == 0xF4 ? 0x8F : 0xBF;
   for (std::size_t i = 1; i < size; ++i) {
     if (i >= left) return {i, false, true};
-    const bool fits = i == 1 ? p[1] >= low && p[1] <= high
-                             : p[i] >= 0x80 && p[i] <= 0xBF;
+    const bool fits =
+        i == 1 ? p[1] >= low && p[1] <= high : p[i] >= 0x80 && p[i] <= 0xBF;
     if (!fits) return {i};
   }
   return {size, true};

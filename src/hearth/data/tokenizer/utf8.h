@@ -24,7 +24,8 @@ inline CodePoint decode_utf8(const char* p) {
   return {
       (a & 0x07) << 18 | (u[1] & 0x3Fu) << 12 | (u[2] & 0x3Fu) << 6 |
           (u[3] & 0x3Fu),
-      4};
+      4
+  };
 }
 
 // Bytes of a character by its first byte, of valid UTF-8.
@@ -37,7 +38,9 @@ inline bool is_continuation(char byte) {
 }
 // Where the last character of text[0, end) starts; end must not be 0.
 inline std::size_t previous_character(std::string_view text, std::size_t end) {
-  do { --end; } while (end > 0 && is_continuation(text[end]));
+  do {
+    --end;
+  } while (end > 0 && is_continuation(text[end]));
   return end;
 }
 

@@ -33,7 +33,8 @@ void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
 }
 
 std::size_t Vocabulary::slot_of(
-    std::string_view token, std::uint32_t tag
+    std::string_view token,
+    std::uint32_t tag
 ) const {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t i = tag & mask;; i = (i + 1) & mask) {
@@ -71,7 +72,8 @@ void Vocabulary::add(std::string_view token, std::int32_t id) {
   slot = {tag, id};
   places_[index] = {
       static_cast<std::uint32_t>(text_.size()),
-      static_cast<std::uint32_t>(token.size())};
+      static_cast<std::uint32_t>(token.size())
+  };
   text_ += token;
 }
 

@@ -1,0 +1,72 @@
+#include "hearth/data/tokenizer/stream_decoder.h"
+
+#include "hearth/data/tokenizer/utf8.h"
+
+namespace hearth::data {
+namespace {
+constexpr std::string_view kBroken = "\uFFFD";
+// A character has at most four bytes, so more ids than this cannot belong to
+// one that is still unfinished.
+constexpr std::size_t kMaxHeld = 4;
+}  // namespace
+
+StreamDecoder::StreamDecoder(
+    std::shared_ptr<const Tokenizer> tokenizer,
+    bool skip_special
+)
+    : tokenizer_(std::move(tokenizer)),
+      skip_special_(skip_special),
+      byte_level_(tokenizer_->decodes_bytes()) {}
+
+std::string StreamDecoder::push(std::int32_t id) {
+  return byte_level_ ? push_bytes(id) : push_window(id);
+}
+
+std::string StreamDecoder::push_bytes(std::int32_t id) {
+  pending_ += tokenizer_->decoded_bytes(id, skip_special_);
+  const std::size_t held = unfinished_utf8_suffix(pending_);
+  const std::string_view certain(pending_.data(), pending_.size() - held);
+  std::string out = repair_utf8(certain);
+  pending_.erase(0, certain.size());
+  return out;
+}
+
+std::string StreamDecoder::push_window(std::int32_t id) {
+  window_.push_back(id);
+  std::string text = tokenizer_->decode(window_, skip_special_);
+  const bool open =
+      text.ends_with(kBroken) && window_.size() - context_ <= kMaxHeld;
+  if (open) return {};
+  // Bytes that turned out broken can change what was shown; that cannot be
+  // taken back.
+  std::string out;
+  if (text.starts_with(shown_)) {
+    out = text.substr(shown_.size());
+  } else if (text.ends_with(kBroken)) {
+    out = kBroken;
+  }
+  // What was new becomes the context of what comes.
+  window_.erase(
+      window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(context_)
+  );
+  context_ = window_.size();
+  shown_ = tokenizer_->decode(window_, skip_special_);
+  return out;
+}
+
+std::string StreamDecoder::finish() {
+  std::string out;
+  if (byte_level_) {
+    out = repair_utf8(pending_);
+  } else if (window_.size() > context_) {
+    const std::string text = tokenizer_->decode(window_, skip_special_);
+    if (text.starts_with(shown_)) out = text.substr(shown_.size());
+  }
+  pending_.clear();
+  window_.clear();
+  shown_.clear();
+  context_ = 0;
+  return out;
+}
+
+}  // namespace hearth::data
