@@ -6,7 +6,7 @@
 #   *_isa.cpp              are left to hearth_isa(), once per instruction set
 #   *_mac.mm, *_mac.cpp    only on macOS;  *_linux.cpp only on Linux
 #   *_x86.cpp, *_arm.cpp   only on that processor
-#   *_impl.h               are not installed
+#   *_impl.h, *_test.h     are not installed
 function(hearth_area name)
   cmake_parse_arguments(arg "MLX" "" "DEPENDS;LINK" ${ARGN})
   if(arg_MLX AND NOT HEARTH_WITH_MLX)
@@ -36,7 +36,7 @@ function(hearth_area name)
   endif()
 
   _hearth_glob(headers *.h)
-  list(FILTER headers EXCLUDE REGEX "_impl\\.h$")
+  list(FILTER headers EXCLUDE REGEX "_(impl|test)\\.h$")
   target_sources(hearth_${name} PUBLIC FILE_SET HEADERS
     BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
   set_property(GLOBAL APPEND PROPERTY HEARTH_AREAS ${name})
@@ -74,6 +74,6 @@ function(_hearth_unit_tests name tests)
   target_compile_definitions(hearth_${name}_tests PRIVATE
     HEARTH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME unit.${name} COMMAND hearth_${name}_tests
-    --gtest_brief=1 --gtest_output=json:${PROJECT_BINARY_DIR}/results/unit.${name}.json)
+    --gtest_brief=1 --gtest_output=xml:${PROJECT_BINARY_DIR}/results/unit.${name}.xml)
   set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${name}" TIMEOUT 600)
 endfunction()

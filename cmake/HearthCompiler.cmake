@@ -11,6 +11,9 @@ endif()
 add_library(hearth_flags INTERFACE)
 target_compile_options(hearth_flags INTERFACE
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror
+  # A designated initialiser leaves the other fields at their defaults: that is
+  # its point.
+  -Wno-missing-field-initializers
   # The same arithmetic on every platform: no fused multiply-add behind our back.
   -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -25,6 +28,9 @@ if(HEARTH_SANITIZE)
 endif()
 
 find_program(HEARTH_CCACHE ccache)
-if(HEARTH_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${HEARTH_CCACHE})
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/timed_compile.sh)
+  if(HEARTH_CCACHE)
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER ${HEARTH_CCACHE})
+  endif()
 endif()

@@ -7,7 +7,6 @@ template found next door (../shared) over the matrix of template_matrix.py.
 without the packages still checks bytes. Exit 77: packages are not installed.
 """
 import argparse
-import hashlib
 import json
 import os
 import pathlib
@@ -18,6 +17,7 @@ import template_matrix as matrix
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+SMALL_TOOLS = ("none", "many")
 SHARED = pathlib.Path(os.environ.get("HEARTH_SHARED_DIR", ROOT.parent / "shared")) / "data"
 
 
@@ -30,7 +30,7 @@ def load_oracle():
         import jinja2  # noqa: F401
         from transformers.utils import chat_template_utils as utils
     except ImportError as error:
-        print(f"skipped: {error}")
+        print(f"SKIP: {error}")
         sys.exit(77)
 
     class Fixed(datetime.datetime):
@@ -77,7 +77,7 @@ def chat_requests(templates, small):
             for tool_name, tools in matrix.TOOLS.items():
                 for option, variables in matrix.VARIABLES.items():
                     for prompt in (False, True):
-                        if small and (option not in ("plain",) or tool_name not in ("none", "many")):
+                        if small and (option != "plain" or tool_name not in SMALL_TOOLS):
                             continue
                         documents = matrix.DOCUMENTS if option == "documents" else None
                         yield {"name": name, "chat": chat, "tools_name": tool_name, "option": option, "source": source,
@@ -142,15 +142,19 @@ def write_golden(utils, templates):
     (GOLDEN / "chats.json").write_text(
         json.dumps({"conversations": matrix.CONVERSATIONS, "tools": matrix.TOOLS}, ensure_ascii=False) + "\n", encoding="utf-8")
     with open(GOLDEN / "chat_answers.jsonl", "w", encoding="utf-8") as file:
-        for request in chat_requests(templates, small=True):
-            want = chat_answer(utils, request)
-            line = {"template": request["name"], "chat": request["chat"], "tools": request["tools_name"],
-                    "generation_prompt": request["generation_prompt"]}
-            if "text" in want:
-                line["sha256"] = hashlib.sha256(want["text"].encode()).hexdigest()[:16]
-            else:
-                line["error"] = want["error"]
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for name in templates:
+            requests = [r for r in chat_requests({name: templates[name]}, small=True)]
+            answers = [digest(chat_answer(utils, r)) for r in requests]
+            source = digest({"text": templates[name][0]})
+            file.write(json.dumps({"template": name, "source": source, "tokens": templates[name][1], "answers": answers}) + "\n")
+
+
+def digest(reply):
+    """FNV-1a of the text, or of "error: " and the message."""
+    value = 0xCBF29CE484222325
+    for byte in reply.get("text", "error: " + reply.get("error", "")).encode():
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}"
 
 
 def main():

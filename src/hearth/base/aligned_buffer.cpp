@@ -49,10 +49,12 @@ AlignedBuffer::AlignedBuffer(MemoryZone zone, std::size_t bytes) {
   void* p = huge ? map_pages(taken) : std::aligned_alloc(kAlignment, taken);
   if (p == nullptr) {
     release_memory(zone, taken);
-    throw OutOfMemory(fmt::format(
-        "[base.AlignedBuffer] the system must have {} for {}, it refused",
-        format_bytes(taken), zone.name()
-    ));
+    throw OutOfMemory(
+        fmt::format(
+            "[base.AlignedBuffer] the system must have {} for {}, it refused",
+            format_bytes(taken), zone.name()
+        )
+    );
   }
   if (!huge) std::memset(p, 0, taken);
   data_ = static_cast<std::byte*>(p);
@@ -61,7 +63,9 @@ AlignedBuffer::AlignedBuffer(MemoryZone zone, std::size_t bytes) {
   zone_ = zone;
 }
 
-AlignedBuffer::~AlignedBuffer() { free(); }
+AlignedBuffer::~AlignedBuffer() {
+  free();
+}
 
 AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
@@ -86,7 +90,7 @@ void AlignedBuffer::free() noexcept {
   } else {
     std::free(data_);
   }
-  release_memory(*zone_, mapped_);
+  if (zone_) release_memory(*zone_, mapped_);
   data_ = nullptr;
 }
 

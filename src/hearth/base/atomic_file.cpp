@@ -33,9 +33,9 @@ void sync_folder_of(const std::string& path) {
 AtomicFile::AtomicFile(std::string path)
     : path_(std::move(path)),
       temporary_(temporary_name(path_)),
-      file_(FileHandle::open(
-          temporary_, O_WRONLY | O_CREAT | O_EXCL, "create"
-      )) {}
+      file_(
+          FileHandle::open(temporary_, O_WRONLY | O_CREAT | O_EXCL, "create")
+      ) {}
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) std::remove(temporary_.c_str());
@@ -71,10 +71,12 @@ std::string read_text_file(const std::string& path, std::size_t max_bytes) {
     if (n < 0) throw IoError::from_errno("read", path);
     if (n == 0) return text;
     if (text.size() + static_cast<std::size_t>(n) > max_bytes) {
-      throw FormatError(fmt::format(
-          "{}: a file of this kind must be at most {}", path,
-          format_bytes(max_bytes)
-      ));
+      throw FormatError(
+          fmt::format(
+              "{}: a file of this kind must be at most {}", path,
+              format_bytes(max_bytes)
+          )
+      );
     }
     text.append(reinterpret_cast<char*>(buffer), static_cast<std::size_t>(n));
   }

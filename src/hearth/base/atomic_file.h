@@ -33,7 +33,8 @@ class AtomicFile {
 void write_file_atomically(const std::string& path, std::string_view text);
 // The whole file as text. Throws FormatError when it is larger than max_bytes.
 std::string read_text_file(
-    const std::string& path, std::size_t max_bytes = std::size_t{64} << 20
+    const std::string& path,
+    std::size_t max_bytes = std::size_t{64} << 20
 );
 
 }  // namespace hearth

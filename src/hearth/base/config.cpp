@@ -58,13 +58,17 @@ namespace detail {
 namespace {
 
 [[noreturn]] void reject(
-    const YamlNode& node, const Field& field, std::string_view must_be
+    const YamlNode& node,
+    const Field& field,
+    std::string_view must_be
 ) {
-  throw FormatError(fmt::format(
-      "{}: {} must be {}, got '{}'{}", node.where(), field.path, must_be,
-      node.kind == YamlNode::Kind::kScalar ? node.scalar : show_node(node),
-      did_you_mean(node.scalar, field.constraint.choices)
-  ));
+  throw FormatError(
+      fmt::format(
+          "{}: {} must be {}, got '{}'{}", node.where(), field.path, must_be,
+          node.kind == YamlNode::Kind::kScalar ? node.scalar : show_node(node),
+          did_you_mean(node.scalar, field.constraint.choices)
+      )
+  );
 }
 
 void check_number(const YamlNode& node, const Field& field, double value) {
@@ -101,13 +105,18 @@ std::string shortest(T value) {
 }  // namespace
 
 void wrong_type(
-    const YamlNode& node, const Field& field, std::string_view wanted
+    const YamlNode& node,
+    const Field& field,
+    std::string_view wanted
 ) {
   reject(node, field, wanted);
 }
 
 void out_of_range(
-    const YamlNode& node, const Field& field, double low, double high
+    const YamlNode& node,
+    const Field& field,
+    double low,
+    double high
 ) {
   reject(node, field, fmt::format("from {} to {}", low, high));
 }
@@ -146,8 +155,12 @@ void set_word(const YamlNode& node, const Field& field, std::string& out) {
   out = node.scalar;
 }
 
-std::string show_number(float value) { return shortest(value); }
-std::string show_number(double value) { return shortest(value); }
+std::string show_number(float value) {
+  return shortest(value);
+}
+std::string show_number(double value) {
+  return shortest(value);
+}
 
 std::string show_word(const std::string& value) {
   const auto plain = [](char c) {
@@ -162,7 +175,8 @@ std::string show_word(const std::string& value) {
   const bool reserved =
       std::find(std::begin(kReserved), std::end(kReserved), value) !=
       std::end(kReserved);
-  if (starts_plain && !reserved && std::all_of(value.begin(), value.end(), plain)) {
+  if (starts_plain && !reserved &&
+      std::all_of(value.begin(), value.end(), plain)) {
     return value;
   }
   // Double quotes with JSON's escapes are valid YAML.

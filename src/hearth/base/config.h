@@ -80,10 +80,15 @@ std::string show_number(double value);
 std::string show_word(const std::string& value);
 std::string show_node(const YamlNode& value);
 [[noreturn]] void wrong_type(
-    const YamlNode&, const Field&, std::string_view wanted
+    const YamlNode&,
+    const Field&,
+    std::string_view wanted
 );
 [[noreturn]] void out_of_range(
-    const YamlNode&, const Field&, double low, double high
+    const YamlNode&,
+    const Field&,
+    double low,
+    double high
 );
 
 template <class T>
@@ -180,7 +185,10 @@ class FieldVisitor {
  public:
   template <class T>
   void operator()(
-      std::string_view name, T& value, std::string_view help, Constraint c = {}
+      std::string_view name,
+      T& value,
+      std::string_view help,
+      Constraint c = {}
   ) {
     const std::string path = prefix_ + std::string(name);
     if constexpr (ConfigSection<T>) {
@@ -209,7 +217,9 @@ class FieldVisitor {
   }
   template <class T>
   void optional_section(
-      const std::string& path, std::optional<T>& value, std::string_view help
+      const std::string& path,
+      std::optional<T>& value,
+      std::string_view help
   ) {
     enter({path, std::string(help), value.has_value(), [&value] {
              if (!value) value.emplace();
@@ -226,7 +236,10 @@ class FieldVisitor {
   }
   template <class T>
   void leaf(
-      const std::string& path, T& value, std::string_view help, Constraint c
+      const std::string& path,
+      T& value,
+      std::string_view help,
+      Constraint c
   ) {
     auto field = std::make_unique<Field>();
     Field* f = field.get();
@@ -234,7 +247,9 @@ class FieldVisitor {
     f->type = detail::type_name<T>();
     f->help = help;
     f->constraint = std::move(c);
-    f->set = [f, &value](const YamlNode& n) { detail::set_value(n, *f, value); };
+    f->set = [f, &value](const YamlNode& n) {
+      detail::set_value(n, *f, value);
+    };
     f->show = [&value] { return detail::show_value(value); };
     fields_.push_back(std::move(field));
   }
@@ -265,7 +280,9 @@ class ConfigReader {
   void apply_override(std::string_view assignment);
   // Sets a value on behalf of something else, such as an environment variable.
   void apply_value(
-      std::string_view path, std::string_view value, std::string_view origin
+      std::string_view path,
+      std::string_view value,
+      std::string_view origin
   );
   static bool is_override(std::string_view word);
   // Throws for the first required field that nothing has set; `at` is where

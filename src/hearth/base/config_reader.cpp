@@ -64,13 +64,15 @@ void ConfigReader::unknown(const std::string& path, const YamlNode& at) const {
       if (k.ends_with("." + leaf)) hint = "; did you mean '" + k + "'?";
     }
   }
-  throw FormatError(fmt::format(
-      "{}: there is no key '{}'{}", at.where(), path, hint
-  ));
+  throw FormatError(
+      fmt::format("{}: there is no key '{}'{}", at.where(), path, hint)
+  );
 }
 
 void ConfigReader::set_leaf(
-    Field& field, const YamlNode& node, std::string origin
+    Field& field,
+    const YamlNode& node,
+    std::string origin
 ) {
   field.set(node);
   field.origin = origin;
@@ -87,10 +89,12 @@ void ConfigReader::apply_at(const std::string& path, const YamlNode& node) {
   if (find_section(path) == nullptr) unknown(path, node);
   if (node.kind == YamlNode::Kind::kNull) return;
   if (node.kind != YamlNode::Kind::kMap) {
-    throw FormatError(fmt::format(
-        "{}: {} must be a section with keys, got '{}'", node.where(), path,
-        detail::show_node(node)
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}: {} must be a section with keys, got '{}'", node.where(), path,
+            detail::show_node(node)
+        )
+    );
   }
   for (const auto& [key, value] : node.entries) {
     apply_at(path + "." + key, value);
@@ -100,9 +104,9 @@ void ConfigReader::apply_at(const std::string& path, const YamlNode& node) {
 void ConfigReader::apply(const YamlNode& recipe) {
   if (recipe.kind == YamlNode::Kind::kNull) return;
   if (recipe.kind != YamlNode::Kind::kMap) {
-    throw FormatError(fmt::format(
-        "{}: a recipe must be sections with keys", recipe.where()
-    ));
+    throw FormatError(
+        fmt::format("{}: a recipe must be sections with keys", recipe.where())
+    );
   }
   for (const auto& [key, value] : recipe.entries) apply_at(key, value);
 }
@@ -120,9 +124,11 @@ bool ConfigReader::is_override(std::string_view word) {
 
 void ConfigReader::apply_override(std::string_view assignment) {
   if (!is_override(assignment)) {
-    throw UsageError(fmt::format(
-        "an override must read key.path=value, got '{}'", assignment
-    ));
+    throw UsageError(
+        fmt::format(
+            "an override must read key.path=value, got '{}'", assignment
+        )
+    );
   }
   const auto equals = assignment.find('=');
   apply_value(
@@ -132,7 +138,9 @@ void ConfigReader::apply_override(std::string_view assignment) {
 }
 
 void ConfigReader::apply_value(
-    std::string_view path, std::string_view value, std::string_view origin
+    std::string_view path,
+    std::string_view value,
+    std::string_view origin
 ) {
   YamlNode node = parse_yaml(value, origin);
   const auto forget_line = [](auto&& self, YamlNode& n) -> void {
@@ -176,7 +184,8 @@ std::string ConfigReader::to_yaml() const {
       std::size_t start = 0;
       int depth = 0;
       while (start < section.size()) {
-        const std::size_t end = std::min(section.find('.', start), section.size());
+        const std::size_t end =
+            std::min(section.find('.', start), section.size());
         const std::string upto = section.substr(0, end);
         const bool already = open == upto || open.starts_with(upto + ".");
         if (!already) {

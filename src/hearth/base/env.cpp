@@ -5,7 +5,9 @@
 namespace hearth::env {
 namespace {
 
-std::string home() { return get("HOME").value_or("."); }
+std::string home() {
+  return get("HOME").value_or(".");
+}
 
 // The XDG rule: a variable, else a folder below home.
 std::string place(const char* variable, const char* below_home) {

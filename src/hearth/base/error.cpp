@@ -8,14 +8,18 @@
 namespace hearth {
 
 FormatError FormatError::at(
-    std::string_view file, long line, std::string_view what
+    std::string_view file,
+    long line,
+    std::string_view what
 ) {
   if (line <= 0) return FormatError(fmt::format("{}: {}", file, what));
   return FormatError(fmt::format("{}:{}: {}", file, line, what));
 }
 
 FormatError FormatError::at_offset(
-    std::string_view file, std::size_t offset, std::string_view what
+    std::string_view file,
+    std::size_t offset,
+    std::string_view what
 ) {
   return FormatError(fmt::format("{} at byte {}: {}", file, offset, what));
 }

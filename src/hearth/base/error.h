@@ -31,11 +31,15 @@ class FormatError : public UsageError {
   using UsageError::UsageError;
   // "FILE:LINE: what", or "FILE: what" when line is 0.
   static FormatError at(
-      std::string_view file, long line, std::string_view what
+      std::string_view file,
+      long line,
+      std::string_view what
   );
   // "FILE at byte OFFSET: what", for binary formats.
   static FormatError at_offset(
-      std::string_view file, std::size_t offset, std::string_view what
+      std::string_view file,
+      std::size_t offset,
+      std::string_view what
   );
 };
 

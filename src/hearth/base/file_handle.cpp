@@ -14,7 +14,10 @@ FileHandle::FileHandle(int descriptor, std::string path)
     : descriptor_(descriptor), path_(std::move(path)) {}
 
 FileHandle FileHandle::open(
-    const std::string& path, int flags, const char* action, int mode
+    const std::string& path,
+    int flags,
+    const char* action,
+    int mode
 ) {
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   if (descriptor < 0) throw IoError::from_errno(action, path);
@@ -45,7 +48,8 @@ void FileHandle::write(std::span<const std::byte> bytes) const {
 }
 
 std::size_t FileHandle::read_at(
-    std::span<std::byte> out, std::size_t offset
+    std::span<std::byte> out,
+    std::size_t offset
 ) const {
   std::size_t done = 0;
   while (done < out.size()) {

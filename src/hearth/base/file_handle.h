@@ -11,7 +11,10 @@ class FileHandle {
   FileHandle() = default;
   // flags and mode as open(2); `action` is the verb of the error message.
   static FileHandle open(
-      const std::string& path, int flags, const char* action, int mode = 0644
+      const std::string& path,
+      int flags,
+      const char* action,
+      int mode = 0644
   );
   ~FileHandle();
   FileHandle(FileHandle&& other) noexcept;

@@ -5,10 +5,11 @@
 #include <string>
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <gtest/gtest.h>
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
@@ -22,7 +23,8 @@ namespace fs = std::filesystem;
 class Files : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder = fs::temp_directory_path() / ("hearth_files_" + std::to_string(getpid()));
+    folder = fs::temp_directory_path() /
+             ("hearth_files_" + std::to_string(getpid()));
     fs::create_directories(folder);
   }
   void TearDown() override { fs::remove_all(folder); }

@@ -30,9 +30,7 @@ Position position_of(std::string_view text, std::size_t offset) {
 
 // nlohmann's parser recurses nowhere but its values do when they are freed or
 // walked, so nesting is counted before anything is built.
-void check_depth(
-    std::string_view text, std::string_view name, int max_depth
-) {
+void check_depth(std::string_view text, std::string_view name, int max_depth) {
   int depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -75,22 +73,29 @@ std::string plain_reason(std::string_view what) {
 }  // namespace
 
 Json parse_json(
-    std::string_view text, std::string_view name, const JsonLimits& limits
+    std::string_view text,
+    std::string_view name,
+    const JsonLimits& limits
 ) {
   if (text.size() > limits.max_bytes) {
-    throw FormatError(fmt::format(
-        "{}: JSON must be at most {}, got {}", name,
-        format_bytes(limits.max_bytes), format_bytes(text.size())
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}: JSON must be at most {}, got {}", name,
+            format_bytes(limits.max_bytes), format_bytes(text.size())
+        )
+    );
   }
   check_depth(text, name, limits.max_depth);
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {
     const Position p = position_of(text, e.byte > 0 ? e.byte - 1 : 0);
-    throw FormatError(fmt::format(
-        "{}:{}:{}: not JSON: {}", name, p.line, p.column, plain_reason(e.what())
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}:{}:{}: not JSON: {}", name, p.line, p.column,
+            plain_reason(e.what())
+        )
+    );
   } catch (const nlohmann::json::exception& e) {
     throw FormatError(fmt::format("{}: not JSON: {}", name, e.what()));
   }

@@ -18,7 +18,9 @@ struct JsonLimits {
 
 // `name` stands for the text in errors, usually its file.
 Json parse_json(
-    std::string_view text, std::string_view name, const JsonLimits& limits = {}
+    std::string_view text,
+    std::string_view name,
+    const JsonLimits& limits = {}
 );
 Json read_json_file(const std::string& path, const JsonLimits& limits = {});
 

@@ -16,7 +16,7 @@ namespace hearth {
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   const FileHandle file = FileHandle::open(path, O_RDONLY, "open");
-  struct stat info {};
+  struct stat info{};
   if (fstat(file.get(), &info) != 0) throw IoError::from_errno("read", path);
   if (!S_ISREG(info.st_mode)) {
     errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
@@ -46,7 +46,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 void MappedFile::advise(
-    Access access, std::size_t begin, std::size_t size
+    Access access,
+    std::size_t begin,
+    std::size_t size
 ) const {
   if (begin >= size_) return;
   static constexpr int kAdvice[] = {
@@ -54,7 +56,8 @@ void MappedFile::advise(
   };
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t start = begin / page * page;
-  const std::size_t end = std::min(size_, begin + std::min(size, size_ - begin));
+  const std::size_t end =
+      std::min(size_, begin + std::min(size, size_ - begin));
   // Only advice: a refusal changes nothing.
   madvise(
       const_cast<std::byte*>(data_) + start, end - start,

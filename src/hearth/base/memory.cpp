@@ -5,10 +5,10 @@
 #include <atomic>
 #include <mutex>
 
+#include <fmt/format.h>
+
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
-
-#include <fmt/format.h>
 
 namespace hearth {
 namespace {
@@ -37,10 +37,15 @@ Ledger& ledger() {
   return instance;
 }
 
-[[noreturn]] void refuse(std::size_t bytes, std::size_t used, std::size_t budget) {
+[[noreturn]] void refuse(
+    std::size_t bytes,
+    std::size_t used,
+    std::size_t budget
+) {
   throw OutOfMemory(
       fmt::format(
-          "[base.memory] {} more must fit the memory budget of {}, {} are in use",
+          "[base.memory] {} more must fit the memory budget of {}, {} are in "
+          "use",
           format_bytes(bytes), format_bytes(budget), format_bytes(used)
       ),
       "use a smaller batch or length, checkpointing, or a larger budget"
@@ -50,7 +55,10 @@ Ledger& ledger() {
 // Throws when `bytes` more do not fit; the lock is held.
 void check(Ledger& l, std::size_t bytes) {
   const std::size_t used = l.own + l.external_live();
-  if (l.fail_in > 0 && --l.fail_in == 0) refuse(bytes, used, used);
+  if (l.fail_in > 0) {
+    --l.fail_in;
+    if (l.fail_in == 0) refuse(bytes, used, used);
+  }
   if (l.budget != 0 && bytes > l.budget - std::min(used, l.budget)) {
     refuse(bytes, used, l.budget);
   }
@@ -66,16 +74,20 @@ MemoryZone MemoryZone::named(std::string_view name) {
     if (l.zones[i].name == name) return MemoryZone(i);
   }
   if (l.zone_count == kMaxZones) {
-    throw Error(fmt::format(
-        "[base.MemoryZone] at most {} zones can exist, '{}' is one more",
-        kMaxZones, name
-    ));
+    throw Error(
+        fmt::format(
+            "[base.MemoryZone] at most {} zones can exist, '{}' is one more",
+            kMaxZones, name
+        )
+    );
   }
   l.zones[l.zone_count].name = name;
   return MemoryZone(l.zone_count++);
 }
 
-std::string_view MemoryZone::name() const { return ledger().zones[index_].name; }
+std::string_view MemoryZone::name() const {
+  return ledger().zones[index_].name;
+}
 
 std::size_t MemoryZone::live() const {
   const std::lock_guard lock(ledger().mutex);

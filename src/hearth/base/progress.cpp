@@ -36,13 +36,16 @@ std::string amount(double value, const std::string& unit) {
 }  // namespace
 
 void Progress::configure(
-    ProgressStyle style, std::function<void(std::string_view)> write
+    ProgressStyle style,
+    std::function<void(std::string_view)> write
 ) {
   settings().style = style;
   settings().write = std::move(write);
 }
 
-void Progress::set_clock(Clock clock) { settings().clock = std::move(clock); }
+void Progress::set_clock(Clock clock) {
+  settings().clock = std::move(clock);
+}
 
 Progress::Progress(Options options)
     : options_(std::move(options)), start_(settings().clock()) {
@@ -54,7 +57,9 @@ Progress::~Progress() {
   if (bar_open && settings().write) settings().write("\n");
 }
 
-double Progress::elapsed() const { return settings().clock() - start_; }
+double Progress::elapsed() const {
+  return settings().clock() - start_;
+}
 
 void Progress::update(std::uint64_t done, std::string_view note) {
   done_ = done;
@@ -93,7 +98,8 @@ std::string Progress::line(int width) const {
   const std::size_t bytes = memory_usage().total;
   if (bytes > 0) tail += "  " + format_bytes(bytes);
   if (!note_.empty()) tail += "  " + note_;
-  const int room = width - static_cast<int>(options_.title.size() + tail.size()) - 5;
+  const int room =
+      width - static_cast<int>(options_.title.size() + tail.size()) - 5;
   std::string bar;
   if (options_.total > 0 && room >= 10) {
     const int cells = std::min(room, 30);
@@ -120,7 +126,10 @@ void Progress::show(bool last) {
     return;
   }
   const int width = terminal_width();
-  s.write("\r" + line(width).substr(0, static_cast<std::size_t>(width) - 1) + "\x1b[K");
+  s.write(
+      "\r" + line(width).substr(0, static_cast<std::size_t>(width) - 1) +
+      "\x1b[K"
+  );
   if (last) s.write("\n");
 }
 

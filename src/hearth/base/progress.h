@@ -35,7 +35,8 @@ class Progress {
 
   // Style and destination of every later Progress; set once by `cli`.
   static void configure(
-      ProgressStyle style, std::function<void(std::string_view)> write
+      ProgressStyle style,
+      std::function<void(std::string_view)> write
   );
   // For tests.
   static void set_clock(Clock clock);

@@ -26,7 +26,8 @@ TEST_F(ProgressTest, ShowsRateAndTimeLeft) {
   p.update(250, "loss 2.5");
   const std::string line = p.line(120);
   for (const char* part :
-       {"work [", "25%", "250 of 1k tokens", "25 tokens/s", "30.0 s left", "loss 2.5"}) {
+       {"work [", "25%", "250 of 1k tokens", "25 tokens/s", "30.0 s left",
+        "loss 2.5"}) {
     EXPECT_NE(line.find(part), std::string::npos) << line;
   }
 }

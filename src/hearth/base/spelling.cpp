@@ -14,8 +14,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t replace = last[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, replace});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-                           a[i - 2] == b[j - 1];
+      const bool swapped =
+          i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
       if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
     }
     before.swap(last);
@@ -25,7 +25,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::optional<std::string> nearest(
-    std::string_view word, std::span<const std::string> known
+    std::string_view word,
+    std::span<const std::string> known
 ) {
   // A third of the letters may differ, but always one.
   const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
@@ -42,7 +43,8 @@ std::optional<std::string> nearest(
 }
 
 std::string did_you_mean(
-    std::string_view word, std::span<const std::string> known
+    std::string_view word,
+    std::span<const std::string> known
 ) {
   const auto hit = nearest(word, known);
   return hit ? "; did you mean '" + *hit + "'?" : "";

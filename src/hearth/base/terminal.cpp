@@ -14,10 +14,18 @@ bool color_on(bool terminal) {
 
 }  // namespace
 
-bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
-bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
-bool color_on_stdout() { return color_on(stdout_is_terminal()); }
-bool color_on_stderr() { return color_on(stderr_is_terminal()); }
+bool stdout_is_terminal() {
+  return isatty(STDOUT_FILENO) == 1;
+}
+bool stderr_is_terminal() {
+  return isatty(STDERR_FILENO) == 1;
+}
+bool color_on_stdout() {
+  return color_on(stdout_is_terminal());
+}
+bool color_on_stderr() {
+  return color_on(stderr_is_terminal());
+}
 
 int terminal_width() {
   winsize size{};

@@ -117,9 +117,11 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   if (threads < 1) {
-    throw UsageError(fmt::format(
-        "[base.ThreadPool] threads must be at least 1, got {}", threads
-    ));
+    throw UsageError(
+        fmt::format(
+            "[base.ThreadPool] threads must be at least 1, got {}", threads
+        )
+    );
   }
   for (int i = 1; i < threads; ++i) {
     state_->threads.emplace_back([s = state_.get(), i] { s->work(i); });
@@ -196,11 +198,14 @@ ThreadPool& shared_pool() {
 void set_shared_threads(int threads) {
   const std::lock_guard lock(shared_mutex);
   if (shared && shared->size() != threads) {
-    throw Error(fmt::format(
-        "[base.set_shared_threads] must be called before the pool starts with "
-        "{} threads, got {}",
-        shared->size(), threads
-    ));
+    throw Error(
+        fmt::format(
+            "[base.set_shared_threads] must be called before the pool starts "
+            "with "
+            "{} threads, got {}",
+            shared->size(), threads
+        )
+    );
   }
   shared_threads = threads;
 }

@@ -112,7 +112,9 @@ TEST(ThreadPool, CallersFromSeveralThreadsTakeTurns) {
   EXPECT_EQ(total.load(), 4 * 100 * 2);
 }
 
-TEST(ThreadPool, RefusesAnEmptyTeam) { EXPECT_THROW(ThreadPool(0), UsageError); }
+TEST(ThreadPool, RefusesAnEmptyTeam) {
+  EXPECT_THROW(ThreadPool(0), UsageError);
+}
 
 }  // namespace
 }  // namespace hearth

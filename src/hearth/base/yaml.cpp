@@ -70,7 +70,7 @@ class Builder {
     }
     YamlNode value = build(entry.second, depth + 1);
     if (value.kind == YamlNode::Kind::kNull) value.line = line;
-    node.entries.emplace_back(key, std::move(value));
+    node.entries.push_back({key, std::move(value)});
   }
 
   [[noreturn]] void fail(long line, const std::string& what) const {
@@ -96,10 +96,12 @@ std::string YamlNode::where() const {
 
 YamlNode parse_yaml(std::string_view text, std::string_view name) {
   if (text.size() > kMaxBytes) {
-    throw FormatError(fmt::format(
-        "{}: YAML must be at most {}, got {}", name, format_bytes(kMaxBytes),
-        format_bytes(text.size())
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}: YAML must be at most {}, got {}", name,
+            format_bytes(kMaxBytes), format_bytes(text.size())
+        )
+    );
   }
   if (text.find('\0') != std::string_view::npos) {
     throw FormatError(fmt::format("{}: YAML must not hold zero bytes", name));

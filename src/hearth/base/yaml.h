@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace hearth {
+
+struct YamlEntry;
 
 class YamlNode {
  public:
@@ -18,14 +19,19 @@ class YamlNode {
   std::string scalar;
   bool quoted = false;  // "3" is text, 3 is a number
   std::vector<YamlNode> items;
-  std::vector<std::pair<std::string, YamlNode>> entries;  // in file order
-  std::string source;                                     // file, or what stands for it
-  long line = 0;                                          // 1-based; 0 unknown
+  std::vector<YamlEntry> entries;  // in file order
+  std::string source;              // file, or what stands for it
+  long line = 0;                   // 1-based; 0 unknown
 
   // The entry of a map, or null.
   const YamlNode* find(std::string_view key) const;
   // "FILE:LINE", or what is known of it.
   std::string where() const;
+};
+
+struct YamlEntry {
+  std::string key;
+  YamlNode value;
 };
 
 YamlNode parse_yaml(std::string_view text, std::string_view name);

@@ -17,7 +17,8 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(Yaml, RemembersLinesAndQuotes) {
-  const YamlNode n = parse_yaml("a: 1\nb:\n  c: \"2\"\n  d: [x, y]\n", "r.yaml");
+  const YamlNode n =
+      parse_yaml("a: 1\nb:\n  c: \"2\"\n  d: [x, y]\n", "r.yaml");
   ASSERT_NE(n.find("b"), nullptr);
   const YamlNode* c = n.find("b")->find("c");
   ASSERT_NE(c, nullptr);

@@ -35,7 +35,8 @@ double loop_rate(kernels::PeakLoop loop, ThreadPool& pool) {
   while (true) {
     const double t = seconds_of([&] { loop(rounds); });
     if (t > kSecondsATry / 4) {
-      rounds = static_cast<long>(static_cast<double>(rounds) * kSecondsATry / t) + 1;
+      rounds =
+          static_cast<long>(static_cast<double>(rounds) * kSecondsATry / t) + 1;
       break;
     }
     rounds *= 4;
@@ -44,7 +45,9 @@ double loop_rate(kernels::PeakLoop loop, ThreadPool& pool) {
   for (int i = 0; i < kTries; ++i) {
     std::vector<double> done(static_cast<std::size_t>(pool.size()));
     const double t = seconds_of([&] {
-      pool.run([&](int w) { done[static_cast<std::size_t>(w)] = loop(rounds); });
+      pool.run([&](int w) {
+        done[static_cast<std::size_t>(w)] = loop(rounds);
+      });
     });
     double operations = 0;
     for (const double d : done) operations += d;
@@ -152,7 +155,8 @@ hardware::Peaks measure_peaks(const hardware::Machine& machine) {
   progress.update(0, "disk");
   std::error_code ignored;
   std::filesystem::create_directories(env::cache_folder(), ignored);
-  peaks.disk_read_gb_s = measure_disk_read(env::cache_folder(), peaks.disk_note);
+  peaks.disk_read_gb_s =
+      measure_disk_read(env::cache_folder(), peaks.disk_note);
   progress.finish();
   return peaks;
 }

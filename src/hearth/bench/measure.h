@@ -19,7 +19,8 @@ hardware::Peaks measure_peaks(const hardware::Machine& machine);
 // Read rate in GB/s of a file written for it in `folder`, past the page cache.
 // Nothing, with a reason in note, where the file system has no direct reads.
 std::optional<double> measure_disk_read(
-    const std::string& folder, std::string& note
+    const std::string& folder,
+    std::string& note
 );
 
 }  // namespace hearth::bench

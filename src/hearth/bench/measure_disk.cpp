@@ -83,7 +83,8 @@ double read_rate(const std::string& path, std::size_t size) {
 }  // namespace
 
 std::optional<double> measure_disk_read(
-    const std::string& folder, std::string& note
+    const std::string& folder,
+    std::string& note
 ) {
   const std::string path = fmt::format("{}/disk-probe-{}", folder, getpid());
   std::optional<double> rate;

@@ -10,7 +10,9 @@ namespace hearth::bench {
 
 double quantile(std::span<const double> values, double q) {
   if (values.empty()) {
-    throw UsageError("[bench.quantile] there must be at least one value, got none");
+    throw UsageError(
+        "[bench.quantile] there must be at least one value, got none"
+    );
   }
   std::vector<double> sorted(values.begin(), values.end());
   std::sort(sorted.begin(), sorted.end());
@@ -21,7 +23,9 @@ double quantile(std::span<const double> values, double q) {
   return sorted[below] + part * (sorted[above] - sorted[below]);
 }
 
-double median(std::span<const double> values) { return quantile(values, 0.5); }
+double median(std::span<const double> values) {
+  return quantile(values, 0.5);
+}
 
 double spread(std::span<const double> values) {
   const double half = (quantile(values, 0.75) - quantile(values, 0.25)) / 2;
@@ -31,7 +35,8 @@ double spread(std::span<const double> values) {
 namespace {
 
 double resampled_median(
-    std::span<const double> values, RandomStream& random,
+    std::span<const double> values,
+    RandomStream& random,
     std::vector<double>& scratch
 ) {
   scratch.resize(values.size());
@@ -46,7 +51,9 @@ Interval middle_95(std::span<const double> values) {
 }  // namespace
 
 Interval ratio_interval(
-    std::span<const double> a, std::span<const double> b, int resamples
+    std::span<const double> a,
+    std::span<const double> b,
+    int resamples
 ) {
   RandomStream random{RandomKey(1)};
   std::vector<double> scratch, ratios;

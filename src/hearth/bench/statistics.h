@@ -16,7 +16,9 @@ struct Interval {
 };
 // 95 % bootstrap interval of median(a) / median(b), from a fixed seed.
 Interval ratio_interval(
-    std::span<const double> a, std::span<const double> b, int resamples = 2000
+    std::span<const double> a,
+    std::span<const double> b,
+    int resamples = 2000
 );
 // 95 % bootstrap interval of the median.
 Interval median_interval(std::span<const double> values, int resamples = 2000);

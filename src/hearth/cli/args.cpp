@@ -24,7 +24,11 @@ struct Args::State {
       : app(summary, "hearth " + command), name(command), common(c) {}
 };
 
-Args::Args(std::string name, std::string summary, CommonFlags& common)
+Args::Args(
+    const std::string& name,
+    const std::string& summary,
+    CommonFlags& common
+)
     : state_(std::make_unique<State>(name, summary, common)) {
   CLI::App& app = state_->app;
   app.set_help_flag("-h,--help", "Print this help");
@@ -52,7 +56,9 @@ void Args::flag(const std::string& name, bool& value, const std::string& help) {
 }
 
 void Args::option(
-    const std::string& name, std::string& value, const std::string& help
+    const std::string& name,
+    std::string& value,
+    const std::string& help
 ) {
   state_->app.add_option(name, value, help)->type_name("TEXT");
 }
@@ -74,13 +80,17 @@ void Args::option(
 }
 
 void Args::option(
-    const std::string& name, std::int64_t& value, const std::string& help
+    const std::string& name,
+    std::int64_t& value,
+    const std::string& help
 ) {
   state_->app.add_option(name, value, help)->type_name("N");
 }
 
 void Args::option(
-    const std::string& name, double& value, const std::string& help
+    const std::string& name,
+    double& value,
+    const std::string& help
 ) {
   state_->app.add_option(name, value, help)->type_name("X");
 }
@@ -110,13 +120,17 @@ void Args::choice(
 }
 
 void Args::positional(
-    const std::string& name, std::string& value, const std::string& help
+    const std::string& name,
+    std::string& value,
+    const std::string& help
 ) {
   state_->app.add_option(name, value, help)->required()->type_name("");
 }
 
 void Args::optional_positional(
-    const std::string& name, std::string& value, const std::string& help
+    const std::string& name,
+    std::string& value,
+    const std::string& help
 ) {
   state_->app.add_option(name, value, help)->type_name("");
 }
@@ -164,12 +178,15 @@ void reject_unknown_flags(
     const bool is_flag = flag.size() > 1 && flag[0] == '-' &&
                          (flag[1] == '-' || std::isalpha(flag[1]) != 0);
     if (word == "--") return;
-    const bool found = std::find(known.begin(), known.end(), flag) != known.end();
+    const bool found =
+        std::find(known.begin(), known.end(), flag) != known.end();
     if (!is_flag || found) continue;
-    throw UsageError(fmt::format(
-        "hearth {}: the flag '{}' is not known{}", command, flag,
-        did_you_mean(flag, known)
-    ));
+    throw UsageError(
+        fmt::format(
+            "hearth {}: the flag '{}' is not known{}", command, flag,
+            did_you_mean(flag, known)
+        )
+    );
   }
 }
 
@@ -186,10 +203,12 @@ bool Args::parse(const std::vector<std::string>& words) {
     // A mistyped flag explains the rest, so it is named first.
     reject_unknown_flags(words, flags(), s.name);
     if (!s.app.remaining().empty()) {
-      throw UsageError(fmt::format(
-          "hearth {}: the word '{}' is one too many", s.name,
-          s.app.remaining().front()
-      ));
+      throw UsageError(
+          fmt::format(
+              "hearth {}: the word '{}' is one too many", s.name,
+              s.app.remaining().front()
+          )
+      );
     }
     throw UsageError(
         fmt::format("hearth {}: {}", s.name, e.what()),
@@ -206,16 +225,18 @@ bool Args::parse(const std::vector<std::string>& words) {
       char* end = nullptr;
       s.common.threads = static_cast<int>(std::strtol(n->c_str(), &end, 10));
       if (*end != '\0') {
-        throw UsageError(fmt::format(
-            "{} must be a number, got '{}'", env::kThreads, *n
-        ));
+        throw UsageError(
+            fmt::format("{} must be a number, got '{}'", env::kThreads, *n)
+        );
       }
     }
   }
   if (s.common.threads < 0 || s.common.threads > 4096) {
-    throw UsageError(fmt::format(
-        "--threads must be from 0 to 4096, got {}", s.common.threads
-    ));
+    throw UsageError(
+        fmt::format(
+            "--threads must be from 0 to 4096, got {}", s.common.threads
+        )
+    );
   }
   return true;
 }

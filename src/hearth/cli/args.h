@@ -22,12 +22,18 @@ struct CommonFlags {
 class Args {
  public:
   // name is what the user types after `hearth`, such as "data synth".
-  Args(std::string name, std::string summary, CommonFlags& common);
+  Args(
+      const std::string& name,
+      const std::string& summary,
+      CommonFlags& common
+  );
   ~Args();
 
   void flag(const std::string& name, bool& value, const std::string& help);
   void option(
-      const std::string& name, std::string& value, const std::string& help
+      const std::string& name,
+      std::string& value,
+      const std::string& help
   );
   void option(
       const std::string& name,
@@ -40,11 +46,11 @@ class Args {
       const std::string& help
   );
   void option(
-      const std::string& name, std::int64_t& value, const std::string& help
+      const std::string& name,
+      std::int64_t& value,
+      const std::string& help
   );
-  void option(
-      const std::string& name, double& value, const std::string& help
-  );
+  void option(const std::string& name, double& value, const std::string& help);
   // Only these words are accepted.
   void choice(
       const std::string& name,
@@ -54,10 +60,14 @@ class Args {
   );
   // A word without dashes. Required ones come first.
   void positional(
-      const std::string& name, std::string& value, const std::string& help
+      const std::string& name,
+      std::string& value,
+      const std::string& help
   );
   void optional_positional(
-      const std::string& name, std::string& value, const std::string& help
+      const std::string& name,
+      std::string& value,
+      const std::string& help
   );
   // All remaining words: files, or overrides such as optim.lr=3e-4.
   void rest(

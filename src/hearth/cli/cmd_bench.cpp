@@ -17,9 +17,12 @@ std::regex compile_filter(const std::string& filter) {
   try {
     return std::regex(filter, std::regex::ECMAScript | std::regex::icase);
   } catch (const std::regex_error& e) {
-    throw UsageError(fmt::format(
-        "--filter must be a regular expression, got '{}': {}", filter, e.what()
-    ));
+    throw UsageError(
+        fmt::format(
+            "--filter must be a regular expression, got '{}': {}", filter,
+            e.what()
+        )
+    );
   }
 }
 
@@ -33,16 +36,19 @@ std::vector<bench::BenchCase> select_cases(
   for (const auto& g : bench::case_groups()) known.emplace_back(g.name);
   for (const std::string& name : groups) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw UsageError(fmt::format(
-        "a bench group must be one of {}, got '{}'{}", fmt::join(known, ", "),
-        name, did_you_mean(name, known)
-    ));
+    throw UsageError(
+        fmt::format(
+            "a bench group must be one of {}, got '{}'{}",
+            fmt::join(known, ", "), name, did_you_mean(name, known)
+        )
+    );
   }
   const std::regex wanted = compile_filter(filter);
   std::vector<bench::BenchCase> chosen;
   for (const auto& g : bench::case_groups()) {
-    const bool asked = groups.empty() ||
-                       std::find(groups.begin(), groups.end(), g.name) != groups.end();
+    const bool asked =
+        groups.empty() ||
+        std::find(groups.begin(), groups.end(), g.name) != groups.end();
     if (!asked) continue;
     for (auto& c : g.cases(setting)) {
       if (std::regex_search(c.name, wanted)) chosen.push_back(std::move(c));
@@ -86,9 +92,8 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
         "see the share of peak"
     );
   }
-  const auto cases = select_cases(
-      groups, filter, {machine.peaks, peers, context.common.seed}
-  );
+  const auto cases =
+      select_cases(groups, filter, {machine.peaks, peers, context.common.seed});
   std::vector<bench::Row> rows;
   for (const auto& c : cases) {
     if (list) {
@@ -96,9 +101,14 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
       continue;
     }
     context.note(fmt::format("{} ...", c.name));
-    rows.push_back(bench::run_case(
-        c, {.min_repeats = 9, .max_repeats = 200, .seconds = seconds, .warm_up = 2}
-    ));
+    rows.push_back(
+        bench::run_case(
+            c, {.min_repeats = 9,
+                .max_repeats = 200,
+                .seconds = seconds,
+                .warm_up = 2}
+        )
+    );
   }
   if (list) return;
   if (!context.common.json) return context.print(bench::to_table(rows));

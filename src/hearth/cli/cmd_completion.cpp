@@ -48,7 +48,8 @@ void cmd_completion(Context& context, const std::vector<std::string>& words) {
   Args args("completion", "Print a completion script", context.common);
   args.positional("SHELL", shell, "bash or zsh");
   args.example(
-      "hearth completion bash > ~/.local/share/bash-completion/completions/hearth",
+      "hearth completion bash > "
+      "~/.local/share/bash-completion/completions/hearth",
       "completion in every new bash"
   );
   args.example(
@@ -59,7 +60,9 @@ void cmd_completion(Context& context, const std::vector<std::string>& words) {
   if (shell == "bash") {
     context.print(bash_script());
   } else if (shell == "zsh") {
-    context.print("autoload -U +X bashcompinit && bashcompinit\n" + bash_script());
+    context.print(
+        "autoload -U +X bashcompinit && bashcompinit\n" + bash_script()
+    );
   } else {
     throw UsageError(
         fmt::format("the shell must be bash or zsh, got '{}'", shell)

@@ -25,7 +25,8 @@ void cmd_doctor(Context& context, const std::vector<std::string>& words) {
     const std::string path = hardware::store_peaks(*report.peaks);
     context.note(fmt::format("peaks kept in {}", path));
   }
-  if (context.common.json) return context.json("hearth.doctor/1", to_json(report));
+  if (context.common.json)
+    return context.json("hearth.doctor/1", to_json(report));
   context.print(to_text(report));
 }
 

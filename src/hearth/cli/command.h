@@ -26,9 +26,8 @@ struct Context {
   bool parse(Args& args, const std::vector<std::string>& words);
 };
 
-using CommandFunction = void (*)(
-    Context& context, const std::vector<std::string>& words
-);
+using CommandFunction =
+    void (*)(Context& context, const std::vector<std::string>& words);
 
 struct Command {
   std::string_view name;     // "data synth": subcommands are words of the name

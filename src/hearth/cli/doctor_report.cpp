@@ -40,13 +40,13 @@ DoctorReport gather_report(const std::string& wanted_device) {
   r.machine = hardware::detect();
   r.safe = hardware::safe_memory(r.machine);
   for (const auto* t : kernels::tables()) r.isa_known.emplace_back(t->isa);
-  for (const auto* t : kernels::usable_tables()) r.isa_usable.emplace_back(t->isa);
+  for (const auto* t : kernels::usable_tables())
+    r.isa_usable.emplace_back(t->isa);
   r.isa = kernels::best().isa;
   const auto profiles =
       hardware::load_profiles(env::config_folder() + "/profiles");
   const auto match = hardware::match_profile(
-      profiles,
-      hardware::traits_of(r.machine, r.isa_usable.back(), r.devices)
+      profiles, hardware::traits_of(r.machine, r.isa_usable.back(), r.devices)
   );
   r.profile = match.profile->key;
   r.profile_describes = match.profile->describes;
@@ -68,7 +68,8 @@ std::string cores_text(const hardware::Cpu& cpu) {
     text += fmt::format(" ({} with hyper-threads)", cpu.logical_cores);
   }
   if (cpu.sockets > 1) text += fmt::format(", {} sockets", cpu.sockets);
-  if (cpu.numa_nodes > 1) text += fmt::format(", {} NUMA nodes", cpu.numa_nodes);
+  if (cpu.numa_nodes > 1)
+    text += fmt::format(", {} NUMA nodes", cpu.numa_nodes);
   return text + fmt::format("; a team of {} threads", cpu.usable_threads);
 }
 
@@ -121,11 +122,11 @@ std::string peaks_text(const hardware::Peaks& p) {
     );
   }
   text += line(
-      "disk", p.disk_read_gb_s
-                  ? fmt::format(
-                        "read {:>8.2f} GB/s ({})", *p.disk_read_gb_s, p.disk_note
-                    )
-                  : p.disk_note
+      "disk", p.disk_read_gb_s ? fmt::format(
+                                     "read {:>8.2f} GB/s ({})",
+                                     *p.disk_read_gb_s, p.disk_note
+                                 )
+                               : p.disk_note
   );
   return text;
 }
@@ -147,33 +148,39 @@ std::string to_text(const DoctorReport& r) {
                )
     );
   }
-  text += line("system", m.os_version + (m.kernel.empty() ? "" : ", kernel " + m.kernel));
+  text += line(
+      "system", m.os_version + (m.kernel.empty() ? "" : ", kernel " + m.kernel)
+  );
   text += line("power", m.power.source);
   text += line("thermal", m.power.thermal);
   text += "\nfor training\n";
   text += line(
-      "safe", fmt::format("{} ({})", format_bytes(r.safe.bytes), r.safe.derivation)
+      "safe",
+      fmt::format("{} ({})", format_bytes(r.safe.bytes), r.safe.derivation)
   );
   for (const auto& d : r.devices) {
     const bool chosen =
         d.kind == r.choice.device.kind && d.index == r.choice.device.index;
     text += line(
-        "device", fmt::format(
-                      "{} ({}){}{}", hardware::device_word(d.kind), d.name,
-                      d.memory > 0 ? ", " + format_bytes(d.memory) : "",
-                      chosen ? fmt::format(" <- chosen, {}", r.choice.reason) : ""
-                  )
+        "device",
+        fmt::format(
+            "{} ({}){}{}", hardware::device_word(d.kind), d.name,
+            d.memory > 0 ? ", " + format_bytes(d.memory) : "",
+            chosen ? fmt::format(" <- chosen, {}", r.choice.reason) : ""
+        )
     );
   }
   text += line(
       "kernels", fmt::format(
-                     "{} (runs {}; built {})", r.isa, fmt::join(r.isa_usable, ", "),
-                     fmt::join(r.isa_known, ", ")
+                     "{} (runs {}; built {})", r.isa,
+                     fmt::join(r.isa_usable, ", "), fmt::join(r.isa_known, ", ")
                  )
   );
   text += line(
       "profile",
-      fmt::format("{}: {} ({})", r.profile, r.profile_describes, r.profile_reason)
+      fmt::format(
+          "{}: {} ({})", r.profile, r.profile_describes, r.profile_reason
+      )
   );
   text += line("mlx", r.mlx_version);
   text += "\n";

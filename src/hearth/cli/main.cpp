@@ -27,7 +27,13 @@ constexpr Command kCommands[] = {
     {"completion", "completion for bash or zsh", cmd_completion},
 };
 
-enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kSaidNo = 3, kInterrupted = 130 };
+enum ExitCode {
+  kDone = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kSaidNo = 3,
+  kInterrupted = 130
+};
 
 void print_help() {
   std::string text =
@@ -48,7 +54,8 @@ const Command* find_command(const std::vector<std::string>& words) {
   const Command* best = nullptr;
   for (const Command& c : kCommands) {
     std::string line;
-    for (std::size_t i = 0; i < words.size() && line.size() < c.name.size(); ++i) {
+    for (std::size_t i = 0; i < words.size() && line.size() < c.name.size();
+         ++i) {
       line += (i > 0 ? " " : "") + words[i];
     }
     if (line == c.name && (!best || c.name.size() > best->name.size())) {
@@ -65,10 +72,12 @@ const Command* find_command(const std::vector<std::string>& words) {
     if (c.name.starts_with(words[0] + " ")) below.emplace_back(c.name);
   }
   if (!below.empty()) {
-    throw UsageError(fmt::format(
-        "hearth {} must be followed by a command, one of: {}", words[0],
-        fmt::join(below, ", ")
-    ));
+    throw UsageError(
+        fmt::format(
+            "hearth {} must be followed by a command, one of: {}", words[0],
+            fmt::join(below, ", ")
+        )
+    );
   }
   throw UsageError(
       fmt::format(
@@ -91,13 +100,17 @@ void run(Context& context, std::vector<std::string> words) {
   }
   const Command* command = find_command(words);
   if (command == nullptr) unknown_command(words);
-  const auto depth = 1 + std::count(command->name.begin(), command->name.end(), ' ');
+  const auto depth =
+      1 + std::count(command->name.begin(), command->name.end(), ' ');
   words.erase(words.begin(), words.begin() + depth);
   command->run(context, words);
 }
 
 int report(
-    ExitCode code, const std::string& what, const std::string& hint, bool json
+    ExitCode code,
+    const std::string& what,
+    const std::string& hint,
+    bool json
 ) {
   if (json) {
     Json document = {{"schema", "hearth.error/1"}, {"error", what}};
@@ -143,7 +156,9 @@ int main_with_codes(const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::span<const Command> commands() { return kCommands; }
+std::span<const Command> commands() {
+  return kCommands;
+}
 
 }  // namespace hearth::cli
 

@@ -1,14 +1,14 @@
 // The thin part of detection that talks to macOS. Unverified: written from
 // Apple's documentation, not yet run on a Mac.
-#import <Foundation/Foundation.h>
-#import <IOKit/IOKitLib.h>
-#import <IOKit/ps/IOPowerSources.h>
-#import <Metal/Metal.h>
-
 #include <string>
 
 #include <mach/mach.h>
 #include <sys/sysctl.h>
+
+#import <Foundation/Foundation.h>
+#import <IOKit/IOKitLib.h>
+#import <IOKit/ps/IOPowerSources.h>
+#import <Metal/Metal.h>
 
 #include "hearth/hardware/mac_machine.h"
 
@@ -80,8 +80,8 @@ size_t free_memory() {
   vm_statistics64_data_t stats{};
   mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
   const kern_return_t ok = host_statistics64(
-      mach_host_self(), HOST_VM_INFO64,
-      reinterpret_cast<host_info64_t>(&stats), &count
+      mach_host_self(), HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&stats),
+      &count
   );
   if (ok != KERN_SUCCESS) return 0;
   const size_t pages =
@@ -93,9 +93,9 @@ std::string power_source() {
   const CFTypeRef info = IOPSCopyPowerSourcesInfo();
   if (info == nullptr) return "";
   const CFStringRef type = IOPSGetProvidingPowerSourceType(info);
-  const bool battery =
-      type != nullptr &&
-      CFStringCompare(type, CFSTR(kIOPMBatteryPowerKey), 0) == kCFCompareEqualTo;
+  const bool battery = type != nullptr &&
+                       CFStringCompare(type, CFSTR(kIOPMBatteryPowerKey), 0) ==
+                           kCFCompareEqualTo;
   CFRelease(info);
   return battery ? "battery" : "ac";
 }

@@ -35,7 +35,8 @@ const Device* find(std::span<const Device> devices, std::string_view word) {
 }  // namespace
 
 DeviceChoice choose_device(
-    std::string_view wanted, std::span<const Device> available
+    std::string_view wanted,
+    std::span<const Device> available
 ) {
   static const std::vector<std::string> kWords{"auto", "metal", "cuda", "cpu"};
   std::vector<std::string> there;
@@ -43,18 +44,22 @@ DeviceChoice choose_device(
     there.push_back(fmt::format("{} ({})", device_word(d.kind), d.name));
   }
   if (std::find(kWords.begin(), kWords.end(), wanted) == kWords.end()) {
-    throw UsageError(fmt::format(
-        "--device must be one of {}, got '{}'{}", fmt::join(kWords, ", "),
-        wanted, did_you_mean(wanted, kWords)
-    ));
+    throw UsageError(
+        fmt::format(
+            "--device must be one of {}, got '{}'{}", fmt::join(kWords, ", "),
+            wanted, did_you_mean(wanted, kWords)
+        )
+    );
   }
   if (wanted != "auto") {
     const Device* d = find(available, wanted);
     if (d == nullptr) {
-      throw UsageError(fmt::format(
-          "--device {} must be available on this machine, it has {}", wanted,
-          fmt::join(there, ", ")
-      ));
+      throw UsageError(
+          fmt::format(
+              "--device {} must be available on this machine, it has {}",
+              wanted, fmt::join(there, ", ")
+          )
+      );
     }
     return {*d, "asked for"};
   }
@@ -67,7 +72,9 @@ DeviceChoice choose_device(
                 : "auto: neither Metal nor CUDA is there"
     };
   }
-  throw Error("[hardware.choose_device] a machine must have at least one device");
+  throw Error(
+      "[hardware.choose_device] a machine must have at least one device"
+  );
 }
 
 }  // namespace hearth::hardware

@@ -27,7 +27,8 @@ struct DeviceChoice {
 // wanted is auto, metal, cuda or cpu. auto takes Metal, then CUDA, then the
 // CPU. Anything else must be there: UsageError lists what is.
 DeviceChoice choose_device(
-    std::string_view wanted, std::span<const Device> available
+    std::string_view wanted,
+    std::span<const Device> available
 );
 
 }  // namespace hearth::hardware

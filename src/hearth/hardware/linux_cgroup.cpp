@@ -36,7 +36,8 @@ std::vector<Mount> cgroup_mounts(const std::string& mountinfo) {
 
 // The group's path in one hierarchy: "4:memory:/docker/x", "0::/user.slice".
 std::optional<std::string> group_path(
-    const std::string& self_cgroup, const std::string& controller
+    const std::string& self_cgroup,
+    const std::string& controller
 ) {
   std::istringstream lines(self_cgroup);
   for (std::string line; std::getline(lines, line);) {
@@ -68,7 +69,8 @@ std::vector<std::string> folders(const Mount& mount, std::string path) {
 // A byte count; nothing for "max" and for version 1's "no limit", which is
 // LONG_MAX rounded down to a page.
 std::optional<std::size_t> read_limit(
-    const FileReader& read, const std::string& path
+    const FileReader& read,
+    const std::string& path
 ) {
   const auto text = read(path);
   if (!text) return std::nullopt;
@@ -97,7 +99,9 @@ constexpr MemoryFiles kV1{
     "v1", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
     "total_inactive_file"
 };
-constexpr MemoryFiles kV2{"v2", "/memory.max", "/memory.current", "inactive_file"};
+constexpr MemoryFiles kV2{
+    "v2", "/memory.max", "/memory.current", "inactive_file"
+};
 
 void tighten_memory(
     const FileReader& read,
@@ -108,9 +112,8 @@ void tighten_memory(
   const auto limit = read_limit(read, folder + files.limit);
   if (!limit) return;
   const std::size_t used = read_limit(read, folder + files.usage).value_or(0);
-  const std::size_t cache = reclaimable(
-      read(folder + "/memory.stat").value_or(""), files.inactive
-  );
+  const std::size_t cache =
+      reclaimable(read(folder + "/memory.stat").value_or(""), files.inactive);
   const std::size_t in_use = used - std::min(used, cache);
   const bool first = memory.cgroup_limit == 0;
   const std::size_t left = *limit - std::min(in_use, *limit);
@@ -125,7 +128,11 @@ void tighten_quota(double cores, Cpu& cpu) {
   if (cores > 0 && (cpu.quota == 0 || cores < cpu.quota)) cpu.quota = cores;
 }
 
-void read_quota_v1(const FileReader& read, const std::string& folder, Cpu& cpu) {
+void read_quota_v1(
+    const FileReader& read,
+    const std::string& folder,
+    Cpu& cpu
+) {
   const auto quota = read(folder + "/cpu.cfs_quota_us");
   const auto period = read(folder + "/cpu.cfs_period_us");
   if (!quota || !period) return;
@@ -134,7 +141,11 @@ void read_quota_v1(const FileReader& read, const std::string& folder, Cpu& cpu) 
   if (q > 0 && p > 0) tighten_quota(q / p, cpu);
 }
 
-void read_quota_v2(const FileReader& read, const std::string& folder, Cpu& cpu) {
+void read_quota_v2(
+    const FileReader& read,
+    const std::string& folder,
+    Cpu& cpu
+) {
   const auto text = read(folder + "/cpu.max");  // "200000 100000", "max 100000"
   if (!text) return;
   std::istringstream words(*text);
@@ -148,8 +159,7 @@ void read_quota_v2(const FileReader& read, const std::string& folder, Cpu& cpu) 
 
 void read_cgroups(const FileReader& read, Memory& memory, Cpu& cpu) {
   const std::string self = read("/proc/self/cgroup").value_or("");
-  const auto mounts =
-      cgroup_mounts(read("/proc/self/mountinfo").value_or(""));
+  const auto mounts = cgroup_mounts(read("/proc/self/mountinfo").value_or(""));
   for (const Mount& mount : mounts) {
     const bool v2 = mount.type == "cgroup2";
     const std::string options = "," + mount.options + ",";
@@ -166,7 +176,8 @@ void read_cgroups(const FileReader& read, Memory& memory, Cpu& cpu) {
     if (has("cpu")) {
       const auto path = group_path(self, v2 ? "" : "cpu").value_or("/");
       for (const std::string& folder : folders(mount, path)) {
-        v2 ? read_quota_v2(read, folder, cpu) : read_quota_v1(read, folder, cpu);
+        v2 ? read_quota_v2(read, folder, cpu)
+           : read_quota_v1(read, folder, cpu);
       }
     }
   }

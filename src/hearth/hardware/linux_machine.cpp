@@ -11,7 +11,7 @@
 namespace hearth::hardware {
 namespace {
 
-std::string trim(std::string text) {
+std::string trim(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\n\r\"");
   if (first == std::string::npos) return "";
   const auto last = text.find_last_not_of(" \t\n\r\"");
@@ -47,11 +47,11 @@ void each_pair(const std::string& text, char separator, Fn&& fn) {
 
 const std::set<std::string>& kernel_features() {
   static const std::set<std::string> names{
-      "avx2",        "fma",         "f16c",     "avx512f",  "avx512bw",
-      "avx512dq",    "avx512vl",    "avx512_bf16", "avx512_vnni",
-      "avx512_fp16", "avx_vnni",    "amx_tile", "amx_bf16", "amx_int8",
-      "amx_fp16",    "asimd",       "asimddp",  "asimdhp",  "i8mm",
-      "bf16",        "sve",         "sve2",     "sme",
+      "avx2",     "fma",      "f16c",        "avx512f",     "avx512bw",
+      "avx512dq", "avx512vl", "avx512_bf16", "avx512_vnni", "avx512_fp16",
+      "avx_vnni", "amx_tile", "amx_bf16",    "amx_int8",    "amx_fp16",
+      "asimd",    "asimddp",  "asimdhp",     "i8mm",        "bf16",
+      "sve",      "sve2",     "sme",
   };
   return names;
 }
@@ -62,11 +62,16 @@ std::string arm_model(const std::string& implementer, const std::string& part) {
     const char *implementer, *part, *name;
   };
   static constexpr Known kKnown[] = {
-      {"0x41", "0xd0c", "Arm Neoverse N1"}, {"0x41", "0xd40", "Arm Neoverse V1"},
-      {"0x41", "0xd49", "Arm Neoverse N2"}, {"0x41", "0xd4f", "Arm Neoverse V2"},
-      {"0x41", "0xd0b", "Arm Cortex-A76"},  {"0x41", "0xd08", "Arm Cortex-A72"},
-      {"0x41", "0xd85", "Arm Cortex-X925"}, {"0xc0", "0xac3", "Ampere-1"},
-      {"0x61", "0x022", "Apple M1"},        {"0x61", "0x032", "Apple M2"},
+      {"0x41", "0xd0c", "Arm Neoverse N1"},
+      {"0x41", "0xd40", "Arm Neoverse V1"},
+      {"0x41", "0xd49", "Arm Neoverse N2"},
+      {"0x41", "0xd4f", "Arm Neoverse V2"},
+      {"0x41", "0xd0b", "Arm Cortex-A76"},
+      {"0x41", "0xd08", "Arm Cortex-A72"},
+      {"0x41", "0xd85", "Arm Cortex-X925"},
+      {"0xc0", "0xac3", "Ampere-1"},
+      {"0x61", "0x022", "Apple M1"},
+      {"0x61", "0x032", "Apple M2"},
   };
   for (const Known& k : kKnown) {
     if (implementer == k.implementer && part == k.part) return k.name;
@@ -182,7 +187,9 @@ int threads_for(const Cpu& cpu, int affinity_cores) {
 }  // namespace
 
 Machine describe_linux(
-    const FileReader& read, const std::string& architecture, int affinity_cores
+    const FileReader& read,
+    const std::string& architecture,
+    int affinity_cores
 ) {
   Machine m;
   m.os = "linux";

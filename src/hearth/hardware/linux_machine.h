@@ -14,7 +14,9 @@ using FileReader =
     std::function<std::optional<std::string>(const std::string& path)>;
 
 Machine describe_linux(
-    const FileReader& read, const std::string& architecture, int affinity_cores
+    const FileReader& read,
+    const std::string& architecture,
+    int affinity_cores
 );
 
 // Parts of it, for their own tests.

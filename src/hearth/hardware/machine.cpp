@@ -16,11 +16,10 @@ constexpr std::size_t kReserve = std::size_t{256} << 20;
 SafeMemory less_reserve(std::size_t bytes, std::string derivation) {
   const std::size_t reserve = std::min(kReserve, bytes / 4);
   return {
-      bytes - reserve,
-      fmt::format(
-          "{}, less {} for the process itself", derivation,
-          format_bytes(reserve)
-      )
+      bytes - reserve, fmt::format(
+                           "{}, less {} for the process itself", derivation,
+                           format_bytes(reserve)
+                       )
   };
 }
 
@@ -43,7 +42,8 @@ SafeMemory safe_memory(const Machine& machine) {
     return less_reserve(m.available, "free and reclaimable memory");
   }
   if (m.cgroup_limit > 0) {
-    const std::size_t left = m.cgroup_limit - std::min(m.cgroup_used, m.cgroup_limit);
+    const std::size_t left =
+        m.cgroup_limit - std::min(m.cgroup_used, m.cgroup_limit);
     if (left < m.available) {
       return less_reserve(
           left, fmt::format(
@@ -97,7 +97,8 @@ std::vector<Warning> warnings(const Machine& machine) {
   if (machine.power.source == "battery") {
     found.push_back({"the machine runs on battery", "plug it in"});
   }
-  if (machine.power.thermal == "serious" || machine.power.thermal == "critical") {
+  if (machine.power.thermal == "serious" ||
+      machine.power.thermal == "critical") {
     found.push_back(
         {fmt::format("thermal pressure is {}", machine.power.thermal),
          "let it cool: every figure taken now is too low"}

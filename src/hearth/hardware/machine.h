@@ -38,7 +38,7 @@ struct AppleGpu {
 };
 
 struct Power {
-  std::string source;   // "ac", "battery"
+  std::string source;  // "ac", "battery"
   bool low_power = false;
   std::string thermal;  // "nominal", "fair", "serious", "critical"
 };

@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::string_view kSchema = "hearth.peaks/1";
 
-std::string peaks_path() { return env::cache_folder() + "/peaks.json"; }
+std::string peaks_path() {
+  return env::cache_folder() + "/peaks.json";
+}
 
 }  // namespace
 
@@ -75,11 +77,14 @@ Peaks peaks_from_json(const Json& json, std::string_view name) {
     for (const Json& b : json.at("bandwidth")) {
       p.bandwidth.push_back({b.at("kind"), b.at("threads"), b.at("gb_s")});
     }
-    if (json.contains("disk_read_gb_s")) p.disk_read_gb_s = json["disk_read_gb_s"];
+    if (json.contains("disk_read_gb_s"))
+      p.disk_read_gb_s = json["disk_read_gb_s"];
     p.disk_note = json.value("disk_note", "");
     return p;
   } catch (const nlohmann::json::exception& e) {
-    throw FormatError(fmt::format("{}: not a record of peaks: {}", name, e.what()));
+    throw FormatError(
+        fmt::format("{}: not a record of peaks: {}", name, e.what())
+    );
   }
 }
 
@@ -88,7 +93,9 @@ std::optional<Peaks> load_peaks(std::string_view machine) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
     const Json json = read_json_file(path);
-    if (json.value("schema", "") != kSchema) return std::nullopt;
+    if (!json.is_object() || json.value("schema", "") != kSchema) {
+      return std::nullopt;
+    }
     Peaks peaks = peaks_from_json(json, path);
     if (peaks.machine != machine) return std::nullopt;
     return peaks;

@@ -90,12 +90,14 @@ void Profile::fields(FieldVisitor& v) {
 namespace {
 
 void check_band(
-    const std::vector<double>& band, const char* name, const YamlNode& at
+    const std::vector<double>& band,
+    const char* name,
+    const YamlNode& at
 ) {
   if (band.empty() || (band.size() == 2 && band[0] <= band[1])) return;
-  throw FormatError(fmt::format(
-      "{}: speed_targets.{} must be [low, high]", at.where(), name
-  ));
+  throw FormatError(
+      fmt::format("{}: speed_targets.{} must be [low, high]", at.where(), name)
+  );
 }
 
 void read_speed_targets(Profile& p) {
@@ -120,17 +122,22 @@ void read_speed_targets(Profile& p) {
 
 void check_shape_mix(const ShapeMix& mix, const YamlNode& at) {
   if (mix.lengths.size() != mix.probs.size() || mix.lengths.empty()) {
-    throw FormatError(fmt::format(
-        "{}: shape_mix.probs must have one share for each of {} lengths, got "
-        "{}",
-        at.where(), mix.lengths.size(), mix.probs.size()
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}: shape_mix.probs must have one share for each of {} lengths, "
+            "got "
+            "{}",
+            at.where(), mix.lengths.size(), mix.probs.size()
+        )
+    );
   }
   const double sum = std::accumulate(mix.probs.begin(), mix.probs.end(), 0.0);
   if (std::abs(sum - 1) > 1e-6) {
-    throw FormatError(fmt::format(
-        "{}: shape_mix.probs must add up to 1, got {}", at.where(), sum
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}: shape_mix.probs must add up to 1, got {}", at.where(), sum
+        )
+    );
   }
 }
 
@@ -165,17 +172,22 @@ void check_unique(const std::vector<Profile>& profiles) {
     for (std::size_t j = 0; j < i; ++j) {
       const Profile &a = profiles[j], &b = profiles[i];
       if (a.key == b.key) {
-        throw FormatError(fmt::format(
-            "{}: key '{}' must be unique, it is also at {}", b.where, b.key,
-            a.where
-        ));
+        throw FormatError(
+            fmt::format(
+                "{}: key '{}' must be unique, it is also at {}", b.where, b.key,
+                a.where
+            )
+        );
       }
       if (tie(a.match, b.match)) {
-        throw FormatError(fmt::format(
-            "{}: match of '{}' must differ from that of '{}' ({}): the same "
-            "machines fit both equally well",
-            b.where, b.key, a.key, a.where
-        ));
+        throw FormatError(
+            fmt::format(
+                "{}: match of '{}' must differ from that of '{}' ({}): the "
+                "same "
+                "machines fit both equally well",
+                b.where, b.key, a.key, a.where
+            )
+        );
       }
     }
   }
@@ -184,7 +196,8 @@ void check_unique(const std::vector<Profile>& profiles) {
 std::vector<std::string> yaml_files(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder, ignored)) {
     const auto extension = entry.path().extension();
     if (extension == ".yaml" || extension == ".yml") {
       files.push_back(entry.path().string());
@@ -198,26 +211,32 @@ std::vector<Profile> profiles_of(const YamlNode& root) {
   const YamlNode* list = root.find("profiles");
   for (const auto& [key, value] : root.entries) {
     if (key != "profiles") {
-      throw FormatError(fmt::format(
-          "{}: there is no key '{}', a profile file holds 'profiles'",
-          value.where(), key
-      ));
+      throw FormatError(
+          fmt::format(
+              "{}: there is no key '{}', a profile file holds 'profiles'",
+              value.where(), key
+          )
+      );
     }
   }
   if (list == nullptr || list->kind != YamlNode::Kind::kList) {
-    throw FormatError(fmt::format(
-        "{}: key 'profiles' must be given, a list of profiles", root.where()
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}: key 'profiles' must be given, a list of profiles", root.where()
+        )
+    );
   }
   std::vector<Profile> profiles;
-  for (const YamlNode& node : list->items) profiles.push_back(read_profile(node));
+  for (const YamlNode& node : list->items)
+    profiles.push_back(read_profile(node));
   return profiles;
 }
 
 }  // namespace
 
 std::vector<Profile> parse_profiles(
-    std::string_view text, std::string_view name
+    std::string_view text,
+    std::string_view name
 ) {
   auto profiles = profiles_of(parse_yaml(text, name));
   check_unique(profiles);

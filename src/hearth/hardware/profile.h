@@ -17,9 +17,9 @@ namespace hearth::hardware {
 // Every rule that is given must hold.
 struct MatchRule {
   std::string os, architecture;
-  std::string chip;           // the whole brand string
-  std::string gpu;            // part of an accelerator's name
-  std::string isa;            // best kernel table this machine runs
+  std::string chip;  // the whole brand string
+  std::string gpu;   // part of an accelerator's name
+  std::string isa;   // best kernel table this machine runs
   std::vector<int> gpu_cores;
   double min_memory_gb = 0;
   void fields(FieldVisitor& v);
@@ -91,7 +91,10 @@ struct Profile {
 };
 
 // All profiles of one file's text. Throws FormatError with file, line and key.
-std::vector<Profile> parse_profiles(std::string_view text, std::string_view name);
+std::vector<Profile> parse_profiles(
+    std::string_view text,
+    std::string_view name
+);
 
 // The ones built in, then those of `user_folder` (*.yaml, by name), which
 // replace built-in ones of the same key. Keys are unique and no two rules tie.
@@ -104,7 +107,9 @@ struct MachineTraits {
   double memory_gb = 0;
 };
 MachineTraits traits_of(
-    const Machine& machine, std::string_view isa, std::span<const Device> devices
+    const Machine& machine,
+    std::string_view isa,
+    std::span<const Device> devices
 );
 
 struct ProfileMatch {
@@ -113,10 +118,12 @@ struct ProfileMatch {
 };
 // The most specific match; the profile "unknown" when there is none.
 ProfileMatch match_profile(
-    std::span<const Profile> profiles, const MachineTraits& traits
+    std::span<const Profile> profiles,
+    const MachineTraits& traits
 );
 const Profile& profile_named(
-    std::span<const Profile> profiles, std::string_view key
+    std::span<const Profile> profiles,
+    std::string_view key
 );
 
 }  // namespace hearth::hardware

@@ -33,9 +33,12 @@ using Rank = std::array<double, 7>;
 Rank rank(const MatchRule& r) {
   const auto given = [](const std::string& s) { return s.empty() ? 0.0 : 1.0; };
   return {
-      static_cast<double>(r.gpu.size()), given(r.chip),
-      r.gpu_cores.empty() ? 0.0 : 1.0,   r.min_memory_gb,
-      given(r.isa),                      given(r.architecture),
+      static_cast<double>(r.gpu.size()),
+      given(r.chip),
+      r.gpu_cores.empty() ? 0.0 : 1.0,
+      r.min_memory_gb,
+      given(r.isa),
+      given(r.architecture),
       given(r.os)
   };
 }
@@ -48,9 +51,11 @@ std::string reason_of(const MatchRule& r, const MachineTraits& t) {
     parts.push_back(fmt::format("{} GPU cores", t.gpu_cores));
   }
   if (r.min_memory_gb > 0) {
-    parts.push_back(fmt::format(
-        "{:.0f} GB of memory (at least {})", t.memory_gb, r.min_memory_gb
-    ));
+    parts.push_back(
+        fmt::format(
+            "{:.0f} GB of memory (at least {})", t.memory_gb, r.min_memory_gb
+        )
+    );
   }
   if (!r.isa.empty()) parts.push_back(fmt::format("instruction set {}", t.isa));
   if (!r.architecture.empty()) parts.push_back(t.architecture);
@@ -61,7 +66,9 @@ std::string reason_of(const MatchRule& r, const MachineTraits& t) {
 }  // namespace
 
 MachineTraits traits_of(
-    const Machine& machine, std::string_view isa, std::span<const Device> devices
+    const Machine& machine,
+    std::string_view isa,
+    std::span<const Device> devices
 ) {
   MachineTraits t;
   t.os = machine.os;
@@ -71,7 +78,8 @@ MachineTraits traits_of(
   t.gpu_cores = machine.apple_gpu.cores;
   // Memory is sold in binary gigabytes, and firmware keeps a little of it.
   t.memory_gb =
-      static_cast<double>(machine.memory.total) / static_cast<double>(1 << 30) + 0.5;
+      static_cast<double>(machine.memory.total) / static_cast<double>(1 << 30) +
+      0.5;
   for (const Device& d : devices) {
     if (d.kind == DeviceKind::kCuda && t.gpu.empty()) t.gpu = d.name;
   }
@@ -79,7 +87,8 @@ MachineTraits traits_of(
 }
 
 ProfileMatch match_profile(
-    std::span<const Profile> profiles, const MachineTraits& traits
+    std::span<const Profile> profiles,
+    const MachineTraits& traits
 ) {
   const Profile *best = nullptr, *rival = nullptr;
   for (const Profile& p : profiles) {
@@ -92,10 +101,12 @@ ProfileMatch match_profile(
     }
   }
   if (rival != nullptr) {
-    throw FormatError(fmt::format(
-        "{}: profile '{}' must not tie with '{}' ({}) on this machine", rival->where,
-        rival->key, best->key, best->where
-    ));
+    throw FormatError(
+        fmt::format(
+            "{}: profile '{}' must not tie with '{}' ({}) on this machine",
+            rival->where, rival->key, best->key, best->where
+        )
+    );
   }
   if (best != nullptr) return {best, reason_of(best->match, traits)};
   return {
@@ -105,17 +116,20 @@ ProfileMatch match_profile(
 }
 
 const Profile& profile_named(
-    std::span<const Profile> profiles, std::string_view key
+    std::span<const Profile> profiles,
+    std::string_view key
 ) {
   std::vector<std::string> known;
   for (const Profile& p : profiles) {
     if (p.key == key) return p;
     known.push_back(p.key);
   }
-  throw UsageError(fmt::format(
-      "there is no hardware profile '{}'{}; known: {}", key,
-      did_you_mean(key, known), fmt::join(known, ", ")
-  ));
+  throw UsageError(
+      fmt::format(
+          "there is no hardware profile '{}'{}; known: {}", key,
+          did_you_mean(key, known), fmt::join(known, ", ")
+      )
+  );
 }
 
 }  // namespace hearth::hardware

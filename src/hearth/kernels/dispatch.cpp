@@ -58,16 +58,21 @@ const Table& table_named(std::string_view isa) {
   }
   for (const std::string& name : known) {
     if (name != isa) continue;
-    throw UsageError(fmt::format(
-        "[kernels.table_named] this processor must support the instruction "
-        "set, got '{}'; it runs {}",
-        isa, fmt::join(usable, ", ")
-    ));
+    throw UsageError(
+        fmt::format(
+            "[kernels.table_named] this processor must support the instruction "
+            "set, got '{}'; it runs {}",
+            isa, fmt::join(usable, ", ")
+        )
+    );
   }
-  throw UsageError(fmt::format(
-      "[kernels.table_named] the instruction set must be one of {}, got '{}'{}",
-      fmt::join(known, ", "), isa, did_you_mean(isa, known)
-  ));
+  throw UsageError(
+      fmt::format(
+          "[kernels.table_named] the instruction set must be one of {}, got "
+          "'{}'{}",
+          fmt::join(known, ", "), isa, did_you_mean(isa, known)
+      )
+  );
 }
 
 const Table& best() {

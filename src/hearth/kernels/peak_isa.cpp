@@ -31,23 +31,39 @@ inline void keep(V& x) {
 #if defined(__AVX512F__)
 using F32 = __m512;
 constexpr int kChains = 20, kLanes = 16;
-inline F32 splat(float x) { return _mm512_set1_ps(x); }
-inline F32 fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+inline F32 splat(float x) {
+  return _mm512_set1_ps(x);
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
 #elif defined(__AVX2__)
 using F32 = __m256;
 constexpr int kChains = 12, kLanes = 8;
-inline F32 splat(float x) { return _mm256_set1_ps(x); }
-inline F32 fma(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
+inline F32 splat(float x) {
+  return _mm256_set1_ps(x);
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
 #elif defined(__aarch64__)
 using F32 = float32x4_t;
 constexpr int kChains = 24, kLanes = 4;
-inline F32 splat(float x) { return vdupq_n_f32(x); }
-inline F32 fma(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
+inline F32 splat(float x) {
+  return vdupq_n_f32(x);
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return vfmaq_f32(c, a, b);
+}
 #else
 using F32 = float;
 constexpr int kChains = 12, kLanes = 1;
-inline F32 splat(float x) { return x; }
-inline F32 fma(F32 a, F32 b, F32 c) { return a * b + c; }
+inline F32 splat(float x) {
+  return x;
+}
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return a * b + c;
+}
 #endif
 
 double fp32(long rounds) noexcept {
@@ -169,7 +185,9 @@ using Word = unsigned long;
 inline Word join(Word a, const void* p) {
   return a ^ *static_cast<const unsigned long*>(p);
 }
-inline unsigned long fold(Word a) { return a; }
+inline unsigned long fold(Word a) {
+  return a;
+}
 #endif
 
 unsigned long read(const void* data, long bytes) noexcept {

@@ -5,8 +5,12 @@
 
 namespace hearth::kernels::probe {
 
-bool generic() noexcept { return true; }
-bool neon() noexcept { return false; }
+bool generic() noexcept {
+  return true;
+}
+bool neon() noexcept {
+  return false;
+}
 
 bool avx2() noexcept {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -49,8 +53,7 @@ bool request_tile_state() noexcept {
 }  // namespace
 
 bool amx() noexcept {
-  static const bool works =
-      avx512() && cpuid_has_amx() && request_tile_state();
+  static const bool works = avx512() && cpuid_has_amx() && request_tile_state();
   return works;
 }
 

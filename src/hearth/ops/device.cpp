@@ -30,7 +30,9 @@ size_t number_of(const Info& info, const char* key) {
 
 }  // namespace
 
-std::string mlx_version() { return mx::version(); }
+std::string mlx_version() {
+  return mx::version();
+}
 
 std::vector<hardware::Device> available_devices() {
   using hardware::DeviceKind;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -115,7 +116,9 @@ void start_zones() {
   r.on.store(true);
 }
 
-void stop_zones() { recorder().on.store(false); }
+void stop_zones() {
+  recorder().on.store(false);
+}
 
 std::vector<ZoneTotal> zone_totals() {
   std::map<std::string_view, Sum> sums;
@@ -137,8 +140,8 @@ std::vector<ZoneTotal> zone_totals() {
          static_cast<double>(s.self) * 1e-9}
     );
   }
-  std::stable_sort(totals.begin(), totals.end(), [](auto& a, auto& b) {
-    return a.seconds > b.seconds;
+  std::sort(totals.begin(), totals.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.seconds, a.name) < std::tie(a.seconds, b.name);
   });
   return totals;
 }
@@ -168,11 +171,14 @@ void write_trace(const std::string& path) {
     }
   }
   file.write(block);
-  file.write(fmt::format(
-      "{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
-      "{{\"name\":\"hearth\"}}}}\n],\"otherData\":{{\"dropped_events\":{}}}}}\n",
-      dropped
-  ));
+  file.write(
+      fmt::format(
+          "{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
+          "{{\"name\":\"hearth\"}}}}\n],\"otherData\":{{\"dropped_events\":{}}}"
+          "}}\n",
+          dropped
+      )
+  );
   file.commit();
 }
 

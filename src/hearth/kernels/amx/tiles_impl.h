@@ -26,7 +26,9 @@ constexpr TileConfig full_tiles() {
 // so the stores of a local one may be dropped.
 constexpr TileConfig kFullTiles = full_tiles();
 
-inline void configure() { _tile_loadconfig(&kFullTiles); }
+inline void configure() {
+  _tile_loadconfig(&kFullTiles);
+}
 
 // One product of known result. Where it is right, tiles work here, whatever
 // CPUID says of them.

@@ -1,0 +1,55 @@
+#include "hearth/bench/runner.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth::bench {
+namespace {
+
+TEST(Runner, TakesTurnsWithThePeerAndAlternatesWhoIsFirst) {
+  std::string order;
+  BenchCase c;
+  c.name = "x";
+  c.work = 1e9;
+  c.unit = "GB/s";
+  c.peak = 1e6;
+  c.prepare = [&order] { return [&order] { order += 'a'; }; };
+  c.peer_name = "rival";
+  c.prepare_peer = [&order] { return [&order] { order += 'b'; }; };
+  const Row row = run_case(
+      c, {.min_repeats = 4, .max_repeats = 4, .seconds = 0, .warm_up = 1}
+  );
+  EXPECT_EQ(
+      order,
+      "ab"
+      "ab"
+      "ba"
+      "ab"
+      "ba"
+  );
+  EXPECT_EQ(row.repeats, 4);
+  EXPECT_EQ(row.peer, "rival");
+  ASSERT_TRUE(row.vs_peer);
+  EXPECT_GT(*row.vs_peer, 0);
+  ASSERT_TRUE(row.share_of_peak);
+  EXPECT_NEAR(*row.share_of_peak, row.rate / 1e6, 1e-12);
+}
+
+TEST(Runner, WhatWasNotMeasuredIsAbsent) {
+  BenchCase c;
+  c.name = "x";
+  c.work = 1;
+  c.unit = "jobs/s";
+  c.prepare = [] { return [] {}; };
+  const Row row = run_case(
+      c, {.min_repeats = 3, .max_repeats = 3, .seconds = 0, .warm_up = 0}
+  );
+  const Json j = to_json(row);
+  for (const char* key : {"share_of_peak", "peer", "vs_peer", "isa"}) {
+    EXPECT_FALSE(j.contains(key)) << key;
+  }
+  EXPECT_EQ(j["case"], "x");
+  EXPECT_NE(to_table({row}).find("jobs/s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hearth::bench

@@ -1,0 +1,56 @@
+#include "hearth/hardware/peaks.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/atomic_file.h"
+
+namespace hearth::hardware {
+namespace {
+
+class PeaksTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder = std::filesystem::temp_directory_path() /
+             ("hearth_peaks_" + std::to_string(getpid()));
+    setenv("HEARTH_CACHE", folder.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("HEARTH_CACHE");
+    std::filesystem::remove_all(folder);
+  }
+  std::filesystem::path folder;
+};
+
+TEST_F(PeaksTest, ComeBackForTheSameMachineOnly) {
+  Peaks p{.date = "2026-01-01T00:00:00Z", .machine = "here"};
+  p.arithmetic = {{"avx2", "fp32", 2, 100}, {"avx512", "fp32", 2, 230}};
+  p.bandwidth = {{"read", 2, 47.5}};
+  p.disk_read_gb_s = 1.5;
+  EXPECT_FALSE(load_peaks("here"));
+  store_peaks(p);
+  EXPECT_FALSE(load_peaks("there"));
+  const auto back = load_peaks("here");
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->date, p.date);
+  EXPECT_DOUBLE_EQ(best_gops(*back, "fp32", 2), 230);
+  EXPECT_DOUBLE_EQ(best_gops(*back, "fp32", 2, "avx2"), 100);
+  EXPECT_DOUBLE_EQ(best_gops(*back, "bf16", 2), 0);
+  EXPECT_DOUBLE_EQ(bandwidth_gb_s(*back, "read", 2), 47.5);
+  EXPECT_DOUBLE_EQ(*back->disk_read_gb_s, 1.5);
+}
+
+TEST_F(PeaksTest, ADamagedRecordIsMeasuredAnew) {
+  std::filesystem::create_directories(folder);
+  for (const char* text : {"", "{", "[]", "{\"schema\":\"hearth.peaks/1\"}"}) {
+    write_file_atomically((folder / "peaks.json").string(), text);
+    EXPECT_FALSE(load_peaks("here")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace hearth::hardware

@@ -1,0 +1,80 @@
+"""The checks say no when they should: each plants what it must find."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ["HEARTH_SOURCE"])
+
+
+class Planted(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        shutil.copytree(SOURCE / "src", self.root / "src")
+        shutil.copytree(SOURCE / "tools", self.root / "tools")
+        (self.root / "tests").mkdir()
+        shutil.copy(SOURCE / "tests/layers.txt", self.root / "tests")
+
+    def tearDown(self):
+        shutil.rmtree(self.root)
+
+    def check(self, name):
+        run = subprocess.run([sys.executable, self.root / "tools" / name, self.root], capture_output=True, text=True)
+        return run.returncode, run.stdout + run.stderr
+
+    def test_an_upward_include_is_found(self):
+        self.assertEqual(self.check("check_layers.py")[0], 0)
+        path = self.root / "src/hearth/base/units.cpp"
+        path.write_text('#include "hearth/cli/args.h"\n' + path.read_text())
+        status, text = self.check("check_layers.py")
+        self.assertEqual(status, 1)
+        self.assertIn("units.cpp:1: base may not include cli", text)
+
+    def test_mlx_below_ops_is_found(self):
+        path = self.root / "src/hearth/kernels/dispatch.cpp"
+        path.write_text("#include <mlx/mlx.h>\n" + path.read_text())
+        self.assertIn("kernels may not include MLX", self.check("check_layers.py")[1])
+
+    def test_an_upward_dependency_in_cmake_is_found(self):
+        path = self.root / "src/hearth/hardware/CMakeLists.txt"
+        path.write_text(path.read_text().replace("DEPENDS base", "DEPENDS base ops"))
+        self.assertIn("hardware may not depend on ops", self.check("check_layers.py")[1])
+
+    def test_a_cycle_cannot_be_written_down(self):
+        (self.root / "tests/layers.txt").write_text("base: cli\ncli: base\n")
+        self.assertNotEqual(self.check("check_layers.py")[0], 0)
+
+    def test_a_file_of_601_lines_is_found(self):
+        self.assertEqual(self.check("check_length.py")[0], 0)
+        (self.root / "src/hearth/base/long.cpp").write_text("int x;\n" * 601)
+        status, text = self.check("check_length.py")
+        self.assertEqual(status, 1)
+        self.assertIn("long.cpp: 601 lines", text)
+        (self.root / "tools/long_files.txt").write_text("src/hearth/base/long.cpp a table\n")
+        self.assertEqual(self.check("check_length.py")[0], 0)
+
+    def test_a_function_of_101_lines_is_found(self):
+        body = "  int x;\n" * 99
+        (self.root / "src/hearth/base/long.cpp").write_text("void f() {\n" + body + "}\n")
+        self.assertIn("101 lines in a function", self.check("check_length.py")[1])
+
+    def test_the_map_must_match_the_tree(self):
+        shutil.copy(SOURCE / "README.md", self.root)
+        for folder in ("cmake", "docs", "examples", "profiles", "tests"):
+            (self.root / folder).mkdir(exist_ok=True)
+        for file in SOURCE.iterdir():
+            if file.is_file():
+                shutil.copy(file, self.root)
+        self.assertEqual(self.check("check_map.py"), (0, self.check("check_map.py")[1]))
+        (self.root / "src/hearth/novelty").mkdir()
+        self.assertIn("the tree lacks src/hearth/novelty/", self.check("check_map.py")[1])
+        shutil.rmtree(self.root / "src/hearth/novelty")
+        shutil.rmtree(self.root / "docs")
+        self.assertIn("which does not exist", self.check("check_map.py")[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

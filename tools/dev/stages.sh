@@ -1,0 +1,102 @@
+# What ./dev does once things are built.
+hearth() { "$(preset_dir release)/hearth" "$@"; }
+
+cmd_quickstart() {
+  local start=$SECONDS
+  setup
+  build_preset release --target hearth
+  STAGE_SHOW=1 stage "this machine, measured" hearth doctor --measure
+  printf 'quickstart took %s s\n' "$((SECONDS - start))"
+}
+
+cmd_doctor() { setup; build_preset release --target hearth; hearth doctor "$@"; }
+cmd_bench() { setup; build_preset release --target hearth; hearth bench "$@"; }
+
+# Runs ctest; holds its closing summary back until ours of cases and skips was
+# printed, so that ctest has the last word.
+run_tests() {
+  local dir=$1 status=0
+  shift
+  rm -rf "$dir/results"
+  mkdir -p "$dir/results"
+  "$CTEST" --test-dir "$dir" --output-on-failure --output-junit results/ctest.xml -j 2 "$@" |
+    awk -v tail="$dir/results/summary.txt" \
+      '/^[0-9]+% tests passed/ { hold = 1 } hold { print > tail; next } { print; fflush() }' ||
+    status=$?
+  python3 tools/test_report.py "$dir/results"
+  cat "$dir/results/summary.txt"
+  return "$status"
+}
+
+cmd_test() {
+  local start=$SECONDS peers= extra=()
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --peers) peers=1 ;;
+      *) extra+=("$1") ;;
+    esac
+    shift
+  done
+  setup
+  [ -z "$peers" ] || install_peers
+  build_preset release
+  STAGE_SHOW=1 stage "build time" python3 tools/build_times.py "$(preset_dir release)"
+  printf '== tests\n'
+  run_tests "$(preset_dir release)" ${extra[@]+"${extra[@]}"} ||
+    fail "tests failed (./dev test took $((SECONDS - start)) s)"
+}
+
+# The rivals and the tools that own the formats, for development tests only.
+install_peers() {
+  local stamp=.deps/peers/installed
+  [ -e "$stamp" ] && cmp -s tools/peers.txt "$stamp" && return 0
+  missing "peers' packages (tools/peers.txt)" && stop_if_missing
+  stage "peers' environment" python3 -m venv .deps/peers
+  stage "peers' packages" .deps/peers/bin/pip install -q --disable-pip-version-check -r tools/peers.txt
+  cp tools/peers.txt "$stamp"
+}
+
+source_files() { git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.mm'; }
+
+cmd_format() {
+  ensure_venv
+  install_pinned lint
+  stop_if_missing
+  source_files | xargs .deps/venv/bin/clang-format -i
+}
+
+check_format() { source_files | xargs .deps/venv/bin/clang-format --dry-run -Werror; }
+
+cmd_lint() {
+  setup
+  install_pinned lint
+  stop_if_missing
+  stage "format" check_format
+  stage "layers" python3 tools/check_layers.py
+  stage "lengths" python3 tools/check_length.py
+  stage "map" python3 tools/check_map.py
+  build_preset release
+  stage "headers compile alone" "$CMAKE" --build "$(preset_dir release)" \
+    --target all_verify_interface_header_sets
+  STAGE_SHOW=1 stage "clang-tidy" python3 tools/run_tidy.py "$(preset_dir release)" "$@"
+}
+
+cmd_fuzz() {
+  local seconds=${1:-30} only=${2:-} target start
+  setup "clang libclang-rt-dev"
+  build_preset fuzz
+  for target in build/fuzz/tests/fuzz/fuzz_*; do
+    case $target in *.*) continue ;; esac
+    case $target in *"$only"*) ;; *) continue ;; esac
+    mkdir -p "build/fuzz/corpus/$(basename "$target")"
+    STAGE_SHOW=1 stage "$(basename "$target"), $seconds s" fuzz_one "$target" "$seconds"
+  done
+}
+
+fuzz_one() {
+  "$1" -max_total_time="$2" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
+    -artifact_prefix="build/fuzz/$(basename "$1")-" \
+    "build/fuzz/corpus/$(basename "$1")" > build/fuzz/run.log 2>&1 ||
+    { tail -n 30 build/fuzz/run.log >&2; return 1; }
+  grep -E 'stat::number_of_executed_units|stat::new_units_added' build/fuzz/run.log
+}
