@@ -39,7 +39,9 @@ Value list_of(const std::vector<std::string_view>& parts) {
 
 template <bool from_right>
 Value split_method(const Value& self, Arguments& arguments) {
-  const Parameters p(from_right ? "rsplit" : "split", "sep maxsplit", arguments);
+  const Parameters p(
+      from_right ? "rsplit" : "split", "sep maxsplit", arguments
+  );
   const std::int64_t limit = p.integer(1, -1);
   const Value separator = p.get(0, Value());
   const std::string& text = scanned(self);
@@ -47,9 +49,7 @@ Value split_method(const Value& self, Arguments& arguments) {
     return list_of(split_spaces(text, limit, from_right));
   }
   if (!separator.is_string()) {
-    fail_type(
-        "must be str or None, not " + std::string(type_name(separator))
-    );
+    fail_type("must be str or None, not " + std::string(type_name(separator)));
   }
   if (separator.text().empty()) fail_value("empty separator");
   return list_of(split_at(text, separator.text(), limit, from_right));
@@ -76,8 +76,8 @@ Value affix(const Value& self, Arguments& arguments) {
   const Parameters p(name, "affix start end", arguments);
   std::string text = scanned(self);
   if (p.has(1) || p.has(2)) {
-    text = get_slice(self, p.get(1, Value()), p.get(2, Value()), Value())
-               .text();
+    text =
+        get_slice(self, p.get(1, Value()), p.get(2, Value()), Value()).text();
   }
   const auto matches = [&](const Value& part) {
     if (!part.is_string()) {
@@ -172,8 +172,9 @@ Value partition(const Value& self, Arguments& arguments) {
   if (at == std::string::npos) {
     return before ? Value::tuple({self, "", ""}) : Value::tuple({"", "", self});
   }
-  return Value::tuple({text.substr(0, at), separator,
-                       text.substr(at + separator.size())});
+  return Value::tuple(
+      {text.substr(0, at), separator, text.substr(at + separator.size())}
+  );
 }
 
 template <bool prefix>
@@ -272,7 +273,8 @@ Value isascii(const Value& self, Arguments& arguments) {
 }
 
 Value isprintable(const Value& self, Arguments& arguments) {
-  return self.text().empty() || all_are<is_printable>(self, arguments).boolean();
+  return self.text().empty() ||
+         all_are<is_printable>(self, arguments).boolean();
 }
 
 constexpr Method kStringMethods[] = {

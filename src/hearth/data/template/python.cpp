@@ -37,13 +37,20 @@ std::string_view type_name(const Value& value) {
   if (value.is_undefined()) return "Undefined";
   if (value.is_object()) return value.object().type_name();
   switch (value.sequence().kind) {
-    case SequenceKind::kList: return "list";
-    case SequenceKind::kTuple: return "tuple";
-    case SequenceKind::kGenerator: return "generator";
-    case SequenceKind::kRange: return "range";
-    case SequenceKind::kKeys: return "dict_keys";
-    case SequenceKind::kValues: return "dict_values";
-    case SequenceKind::kItems: return "dict_items";
+    case SequenceKind::kList:
+      return "list";
+    case SequenceKind::kTuple:
+      return "tuple";
+    case SequenceKind::kGenerator:
+      return "generator";
+    case SequenceKind::kRange:
+      return "range";
+    case SequenceKind::kKeys:
+      return "dict_keys";
+    case SequenceKind::kValues:
+      return "dict_values";
+    case SequenceKind::kItems:
+      return "dict_items";
   }
   return "object";
 }
@@ -71,8 +78,8 @@ bool equal(const Value& a, const Value& b) {
   if (a.is_sequence() && b.is_sequence()) {
     const Sequence &x = a.sequence(), &y = b.sequence();
     if (&x == &y) return true;
-    const bool views = x.kind == SequenceKind::kGenerator ||
-                       x.kind == SequenceKind::kValues;
+    const bool views =
+        x.kind == SequenceKind::kGenerator || x.kind == SequenceKind::kValues;
     if (x.kind != y.kind || views) return false;
     return std::equal(
         x.items.begin(), x.items.end(), y.items.begin(), y.items.end(), equal
@@ -119,8 +126,8 @@ bool ordered(std::string_view op, const Value& a, const Value& b) {
     return decide(x.size(), y.size());
   }
   fail_type(
-      quote(op) + " not supported between instances of " +
-      quote(type_name(a)) + " and " + quote(type_name(b))
+      quote(op) + " not supported between instances of " + quote(type_name(a)) +
+      " and " + quote(type_name(b))
   );
 }
 

@@ -50,7 +50,11 @@ std::shared_ptr<Namespace> Runtime::make_namespace() {
   return namespaces_.back();
 }
 
-Value call_value(Runtime& runtime, const Value& function, Arguments& arguments) {
+Value call_value(
+    Runtime& runtime,
+    const Value& function,
+    Arguments& arguments
+) {
   require_defined(function);
   if (!function.is_object() || !function.object().callable()) {
     fail_type(quote(type_name(function)) + " object is not callable");

@@ -152,9 +152,15 @@ class Value {
     return std::holds_alternative<T>(data_);
   }
   std::variant<
-      std::monostate, bool, std::int64_t, double, String,
-      std::shared_ptr<Sequence>, std::shared_ptr<const Dict>,
-      std::shared_ptr<Object>, std::shared_ptr<const Undefined>>
+      std::monostate,
+      bool,
+      std::int64_t,
+      double,
+      String,
+      std::shared_ptr<Sequence>,
+      std::shared_ptr<const Dict>,
+      std::shared_ptr<Object>,
+      std::shared_ptr<const Undefined>>
       data_;
 };
 
