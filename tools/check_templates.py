@@ -124,6 +124,24 @@ def compare(title, requests, wanted, got, show):
     return len(wrong)
 
 
+def unicode_cases():
+    """Every character below 0x20000 through the string methods, where Python
+    has the Unicode version the tables were made from."""
+    import unicodedata
+
+    tables = ROOT / "src" / "hearth" / "data" / "template" / "text_tables.cpp"
+    if f"Unicode {unicodedata.unidata_version}" not in tables.read_text(encoding="utf-8")[:200]:
+        return []
+    whole = "{{ s.upper() }}|{{ s.lower() }}|{{ s.casefold() }}|{{ s.swapcase() }}|{{ [s] }}|{{ s|tojson }}|{{ s.split() }}"
+    each = ("{% for c in s %}{{ c.title() }}{{ c.capitalize() }}{% for t in (c.isalpha(), c.isdecimal(), c.isdigit(),"
+            " c.isnumeric(), c.isspace(), c.isupper(), c.islower(), c.istitle(), c.isprintable()) %}{{ t|int }}{% endfor %}{% endfor %}")
+    cases = []
+    for start in range(0, 0x20000, 2048):
+        text = "".join(chr(c) for c in range(start, start + 2048) if not 0xD800 <= c <= 0xDFFF)
+        cases += [{"source": source, "variables": {"s": text}} for source in (whole, each) if text]
+    return cases
+
+
 def read_cases():
     """The first line holds the variables of all cases."""
     with open(GOLDEN / "jinja_cases.jsonl", encoding="utf-8") as file:
@@ -170,6 +188,8 @@ def main():
         write_golden(utils, templates)
     cases = read_cases()
     wrong = compare("language", cases, [bare_answer(utils, c) for c in cases], drive(options.driver, cases), options.show)
+    cases = unicode_cases()
+    wrong += compare("unicode", cases, [bare_answer(utils, c) for c in cases], drive(options.driver, cases), options.show)
     requests = list(chat_requests(templates, small=False))
     wanted = [chat_answer(utils, r) for r in requests]
     wrong += compare(f"chats ({len(templates)} templates)", requests, wanted, drive(options.driver, requests), options.show)

@@ -65,6 +65,12 @@ std::vector<Value> message_values(const Json& messages) {
     Json shown = with_reasoning_aliases(message);
     shown.erase("train");
     values.push_back(to_value(shown, "messages"));
+    if (values.back().depth() >= jinja::kMaxNesting) {
+      throw FormatError(
+          "[data.chat] messages must nest less than " +
+          std::to_string(jinja::kMaxNesting) + " deep"
+      );
+    }
   }
   return values;
 }

@@ -207,6 +207,7 @@ Parameters::Parameters(
     values_[i] = arguments.positional[i];
   }
   for (const auto& [name, value] : arguments.named) {
+    Meter::work();
     const auto at = std::ranges::find(known, name);
     if (at == known.end()) {
       fail_type(

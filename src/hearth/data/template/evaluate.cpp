@@ -81,6 +81,7 @@ Value Interpreter::evaluate(const Expr& expr) {
 
 Value Interpreter::evaluate_name(const Expr& expr) {
   for (Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
+    Meter::work(scope->variables.size() / 16);
     if (const Value* found = scope->find(expr.id)) return *found;
   }
   const auto id = static_cast<std::size_t>(expr.id);

@@ -242,6 +242,7 @@ Interpreter::Flow Interpreter::run_for(const Stmt& stmt) {
 void Interpreter::assign(const Expr& target, const Value& value) {
   at(target);
   if (target.kind == ExprKind::kName) {
+    Meter::work(scope_->variables.size() / 16);
     if (scope_->find(target.id) == nullptr) Meter::allocate(sizeof(Value));
     return scope_->set(target.id, value);
   }

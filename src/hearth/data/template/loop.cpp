@@ -117,6 +117,7 @@ namespace {
 // Takes an argument given by name out of the call.
 std::optional<Value> take_named(Arguments& arguments, std::string_view name) {
   auto& named = arguments.named;
+  Meter::work(named.size() / 8);
   const auto at = std::ranges::find_if(named, [&](const auto& entry) {
     return entry.first == name;
   });

@@ -261,15 +261,19 @@ ExprPtr Parser::dict() {
   return made;
 }
 
+ExprPtr Parser::call(ExprPtr function) {
+  ExprPtr made = make(ExprKind::kCall, now().offset);
+  adopt(*made, std::move(function));
+  call_arguments(*made);
+  return made;
+}
+
 ExprPtr Parser::postfix(ExprPtr expr) {
   while (true) {
     if (at_operator(".") || at_operator("[")) {
       expr = subscript(std::move(expr));
     } else if (at_operator("(")) {
-      ExprPtr call = make(ExprKind::kCall, now().offset);
-      adopt(*call, std::move(expr));
-      call_arguments(*call);
-      expr = std::move(call);
+      expr = call(std::move(expr));
     } else {
       return expr;
     }
@@ -283,10 +287,7 @@ ExprPtr Parser::filters(ExprPtr expr) {
     } else if (at_name("is")) {
       expr = test(std::move(expr));
     } else if (at_operator("(")) {
-      ExprPtr call = make(ExprKind::kCall, now().offset);
-      adopt(*call, std::move(expr));
-      call_arguments(*call);
-      expr = std::move(call);
+      expr = call(std::move(expr));
     } else {
       return expr;
     }

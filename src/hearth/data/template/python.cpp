@@ -114,7 +114,10 @@ bool ordered(std::string_view op, const Value& a, const Value& b) {
   }
   if (a.is_number() && b.is_number()) return decide(a.number(), b.number());
   // Bytes of UTF-8 compare as the code points they encode.
-  if (a.is_string() && b.is_string()) return decide(a.text(), b.text());
+  if (a.is_string() && b.is_string()) {
+    Meter::work(std::min(a.text().size(), b.text().size()) / 64);
+    return decide(a.text(), b.text());
+  }
   const auto listed = [](const Value& v) {
     return v.is_kind(SequenceKind::kList) || v.is_kind(SequenceKind::kTuple);
   };
@@ -139,7 +142,7 @@ bool contains(const Value& container, const Value& item) {
           std::string(type_name(item))
       );
     }
-    Meter::work(container.text().size() / 64 + 1);
+    Meter::search(container.text().size(), item.text().size());
     return container.text().find(item.text()) != std::string::npos;
   }
   if (container.is_dict()) {

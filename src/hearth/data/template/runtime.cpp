@@ -30,6 +30,7 @@ void Namespace::set(const std::string& name, Value value) {
             quote(name) + ". Please rename the attribute."
     };
   }
+  Meter::work(attributes_.size() / 8);
   for (auto& [key, old] : attributes_) {
     if (key == name) {
       old = std::move(value);

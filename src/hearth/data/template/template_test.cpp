@@ -160,6 +160,12 @@ TEST(Template, HostileTemplatesStopAtALimit) {
       nested_if,
       "{{ range(-9223372036854775807, 9223372036854775807) }}",
       "{{ [1,2]|batch(9000000000000, 1)|list }}",
+      "{% set t = 'a' * 4000000 %}{% set p = 'a' * 2000000 ~ 'b' %}"
+      "{% for i in range(99999) %}{{ p in t }}{% endfor %}",
+      "{% set t = 'a' * 4000000 %}{% set p = 'b' ~ 'a' * 2000000 %}"
+      "{% for i in range(99999) %}{{ t.rfind(p) }}{% endfor %}",
+      "{% set c = 'ab' * 1000000 %}{% for i in range(99999) %}"
+      "{{ 'x'.strip(c) }}{% endfor %}",
   };
   for (const std::string& source : sources) {
     const auto error = failure_of(source);

@@ -8,9 +8,6 @@
 namespace hearth::data::jinja {
 namespace {
 
-// Deeper than any schema, shallow enough for every thread's stack.
-constexpr int kMaxNesting = 100;
-
 int checked(int depth) {
   if (depth > kMaxNesting) {
     throw Failure{

@@ -17,6 +17,10 @@ namespace hearth::data::jinja {
 class Value;
 class Runtime;
 
+// Of lists in lists: deeper than any schema, shallow enough for every
+// thread's stack.
+inline constexpr int kMaxNesting = 100;
+
 // Arguments of a call: positional first, then by name.
 struct Arguments {
   std::vector<Value> positional;
