@@ -251,7 +251,8 @@ TEST(Chat, LearnsTheRightBytesOfRealTemplates) {
     );
     SCOPED_TRACE(entry.path().filename());
     ChatOptions options;
-    if (entry.path().filename().string().find("tool_use") != std::string::npos) {
+    if (entry.path().filename().string().find("tool_use") !=
+        std::string::npos) {
       options.tools = Json::array();
     }
     const Parts parts =

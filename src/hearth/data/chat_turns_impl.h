@@ -40,8 +40,11 @@ class TurnFinder {
       const std::vector<int>& wanted
   );
   std::optional<TextSpan> by_prefix(std::size_t turn) const;
-  std::optional<TextSpan> by_mark(std::size_t turn, bool keep_calls) const;
-  jinja::Value marked(std::size_t turn, bool keep_calls) const;
+  // What the mark stands in for: the content and calls, the content alone, or
+  // the thought and the content.
+  enum class Marked { kAll, kContent, kThoughtAndContent };
+  std::optional<TextSpan> by_mark(std::size_t turn, Marked what) const;
+  jinja::Value marked(std::size_t turn, Marked what) const;
   std::size_t end_mark_size(
       std::size_t turn,
       const jinja::Value& stand_in,
