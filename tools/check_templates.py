@@ -7,7 +7,6 @@ template found next door (../shared) over the matrix of template_matrix.py.
 without the packages still checks bytes. Exit 77: packages are not installed.
 """
 import argparse
-import hashlib
 import json
 import os
 import pathlib
@@ -18,6 +17,7 @@ import template_matrix as matrix
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+SMALL_TOOLS = ("none", "many")
 SHARED = pathlib.Path(os.environ.get("HEARTH_SHARED_DIR", ROOT.parent / "shared")) / "data"
 
 
@@ -30,7 +30,7 @@ def load_oracle():
         import jinja2  # noqa: F401
         from transformers.utils import chat_template_utils as utils
     except ImportError as error:
-        print(f"skipped: {error}")
+        print(f"SKIP: {error}")
         sys.exit(77)
 
     class Fixed(datetime.datetime):
@@ -77,7 +77,7 @@ def chat_requests(templates, small):
             for tool_name, tools in matrix.TOOLS.items():
                 for option, variables in matrix.VARIABLES.items():
                     for prompt in (False, True):
-                        if small and (option not in ("plain",) or tool_name not in ("none", "many")):
+                        if small and (option != "plain" or tool_name not in SMALL_TOOLS):
                             continue
                         documents = matrix.DOCUMENTS if option == "documents" else None
                         yield {"name": name, "chat": chat, "tools_name": tool_name, "option": option, "source": source,
@@ -124,6 +124,24 @@ def compare(title, requests, wanted, got, show):
     return len(wrong)
 
 
+def unicode_cases():
+    """Every character below 0x20000 through the string methods, where Python
+    has the Unicode version the tables were made from."""
+    import unicodedata
+
+    tables = ROOT / "src" / "hearth" / "data" / "template" / "text_tables.cpp"
+    if f"Unicode {unicodedata.unidata_version}" not in tables.read_text(encoding="utf-8")[:200]:
+        return []
+    whole = "{{ s.upper() }}|{{ s.lower() }}|{{ s.casefold() }}|{{ s.swapcase() }}|{{ [s] }}|{{ s|tojson }}|{{ s.split() }}"
+    each = ("{% for c in s %}{{ c.title() }}{{ c.capitalize() }}{% for t in (c.isalpha(), c.isdecimal(), c.isdigit(),"
+            " c.isnumeric(), c.isspace(), c.isupper(), c.islower(), c.istitle(), c.isprintable()) %}{{ t|int }}{% endfor %}{% endfor %}")
+    cases = []
+    for start in range(0, 0x20000, 2048):
+        text = "".join(chr(c) for c in range(start, start + 2048) if not 0xD800 <= c <= 0xDFFF)
+        cases += [{"source": source, "variables": {"s": text}} for source in (whole, each) if text]
+    return cases
+
+
 def read_cases():
     """The first line holds the variables of all cases."""
     with open(GOLDEN / "jinja_cases.jsonl", encoding="utf-8") as file:
@@ -142,15 +160,19 @@ def write_golden(utils, templates):
     (GOLDEN / "chats.json").write_text(
         json.dumps({"conversations": matrix.CONVERSATIONS, "tools": matrix.TOOLS}, ensure_ascii=False) + "\n", encoding="utf-8")
     with open(GOLDEN / "chat_answers.jsonl", "w", encoding="utf-8") as file:
-        for request in chat_requests(templates, small=True):
-            want = chat_answer(utils, request)
-            line = {"template": request["name"], "chat": request["chat"], "tools": request["tools_name"],
-                    "generation_prompt": request["generation_prompt"]}
-            if "text" in want:
-                line["sha256"] = hashlib.sha256(want["text"].encode()).hexdigest()[:16]
-            else:
-                line["error"] = want["error"]
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for name in templates:
+            requests = [r for r in chat_requests({name: templates[name]}, small=True)]
+            answers = [digest(chat_answer(utils, r)) for r in requests]
+            source = digest({"text": templates[name][0]})
+            file.write(json.dumps({"template": name, "source": source, "tokens": templates[name][1], "answers": answers}) + "\n")
+
+
+def digest(reply):
+    """FNV-1a of the text, or of "error: " and the message."""
+    value = 0xCBF29CE484222325
+    for byte in reply.get("text", "error: " + reply.get("error", "")).encode():
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}"
 
 
 def main():
@@ -166,6 +188,8 @@ def main():
         write_golden(utils, templates)
     cases = read_cases()
     wrong = compare("language", cases, [bare_answer(utils, c) for c in cases], drive(options.driver, cases), options.show)
+    cases = unicode_cases()
+    wrong += compare("unicode", cases, [bare_answer(utils, c) for c in cases], drive(options.driver, cases), options.show)
     requests = list(chat_requests(templates, small=False))
     wanted = [chat_answer(utils, r) for r in requests]
     wrong += compare(f"chats ({len(templates)} templates)", requests, wanted, drive(options.driver, requests), options.show)

@@ -78,10 +78,12 @@ int main() {
       const Json request = Json::parse(line);
       answer = request.contains("messages") ? chat(request) : bare(request);
     } catch (const TemplateError& error) {
-      answer = {{"error", error.message()},
-                {"line", error.line()},
-                {"column", error.column()},
-                {"fault", static_cast<int>(error.fault())}};
+      answer = {
+          {"error", error.message()},
+          {"line", error.line()},
+          {"column", error.column()},
+          {"fault", static_cast<int>(error.fault())}
+      };
     } catch (const std::exception& error) {
       answer = {{"error", error.what()}};
     }

@@ -13,9 +13,7 @@ void cmd_data_synth(Context& context, const std::vector<std::string>& words) {
       "on every machine.",
       context.common
   );
-  args.choice(
-      "--kind", kind, {"stories", "arith", "tools"}, "What to write"
-  );
+  args.choice("--kind", kind, {"stories", "arith", "tools"}, "What to write");
   args.option("--n", count, "How many records");
   args.example(
       "hearth data synth --kind stories --n 100000 > stories.jsonl",

@@ -36,7 +36,8 @@ Json spans_json(const data::ChatRendering& rendering) {
 }  // namespace
 
 void cmd_tokenizer_template(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 ) {
   std::string tokenizer, messages_path, tools_path, documents_path, name;
   std::string train = "all";
@@ -48,7 +49,9 @@ void cmd_tokenizer_template(
       "transformers does.",
       context.common
   );
-  args.option("-t,--tokenizer", tokenizer, "Tokenizer folder, or a .jinja file");
+  args.option(
+      "-t,--tokenizer", tokenizer, "Tokenizer folder, or a .jinja file"
+  );
   args.option("--messages", messages_path, "JSON file: a list of messages");
   args.option("--tools", tools_path, "JSON file: a list of tool schemas");
   args.option("--documents", documents_path, "JSON file: a list of documents");

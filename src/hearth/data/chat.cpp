@@ -23,14 +23,14 @@ Value to_value(const Json& json, const char* what) {
 }
 
 void check_list(const Json& json, const char* what) {
-  const bool good =
-      json.is_array() && std::all_of(json.begin(), json.end(), [](const Json& j) {
-        return j.is_object();
-      });
+  const bool good = json.is_array() &&
+                    std::all_of(json.begin(), json.end(), [](const Json& j) {
+                      return j.is_object();
+                    });
   if (!good) {
     throw FormatError(
-        std::string("[data.chat] ") + what + " must be a list of objects, got " +
-        json.type_name()
+        std::string("[data.chat] ") + what +
+        " must be a list of objects, got " + json.type_name()
     );
   }
 }
@@ -65,12 +65,20 @@ std::vector<Value> message_values(const Json& messages) {
     Json shown = with_reasoning_aliases(message);
     shown.erase("train");
     values.push_back(to_value(shown, "messages"));
+    if (values.back().depth() >= jinja::kMaxNesting) {
+      throw FormatError(
+          "[data.chat] messages must nest less than " +
+          std::to_string(jinja::kMaxNesting) + " deep"
+      );
+    }
   }
   return values;
 }
 
 ChatTemplate::ChatTemplate(
-    std::string_view source, Json special_tokens, const TemplateLimits& limits
+    std::string_view source,
+    Json special_tokens,
+    const TemplateLimits& limits
 )
     : template_(source, limits), special_tokens_(std::move(special_tokens)) {}
 
@@ -98,7 +106,8 @@ Dict ChatTemplate::variables(const ChatOptions& options) const {
 }
 
 std::string ChatTemplate::render(
-    const Json& messages, const ChatOptions& options
+    const Json& messages,
+    const ChatOptions& options
 ) const {
   Dict dict = variables(options);
   dict.set("messages", Value::list(message_values(messages)));
@@ -106,7 +115,9 @@ std::string ChatTemplate::render(
 }
 
 ChatRendering ChatTemplate::render_for_training(
-    const Json& messages, const ChatOptions& options, TrainOn train_on
+    const Json& messages,
+    const ChatOptions& options,
+    TrainOn train_on
 ) const {
   TurnFinder finder(
       template_, variables(options), message_values(messages),
@@ -137,7 +148,8 @@ std::vector<int> turns_to_learn(const Json& messages, TrainOn train_on) {
 }
 
 std::vector<std::uint8_t> loss_mask(
-    std::span<const TextSpan> tokens, std::span<const ChatTurn> turns
+    std::span<const TextSpan> tokens,
+    std::span<const ChatTurn> turns
 ) {
   std::vector<std::uint8_t> mask(tokens.size(), 0);
   std::size_t turn = 0;

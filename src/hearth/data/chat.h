@@ -18,8 +18,8 @@ namespace hearth::data {
 
 struct ChatOptions {
   bool add_generation_prompt = false;
-  Json tools;      // a list of schemas, or null
-  Json documents;  // a list of objects, or null
+  Json tools;                       // a list of schemas, or null
+  Json documents;                   // a list of objects, or null
   Json variables = Json::object();  // anything else the template reads
   std::optional<std::tm> now;       // strftime_now; the local time by default
 };
@@ -56,7 +56,9 @@ class ChatTemplate {
   // rendering it with a mark in the turn's place. Throws FormatError when
   // neither agrees with the full text.
   ChatRendering render_for_training(
-      const Json& messages, const ChatOptions& options, TrainOn train_on
+      const Json& messages,
+      const ChatOptions& options,
+      TrainOn train_on
   ) const;
 
  private:
@@ -73,12 +75,14 @@ class ChatTemplates {
   // From a .jinja file, a tokenizer's folder, or a file inside it. Throws
   // FormatError when there is no template.
   static ChatTemplates load(
-      const std::string& path, const TemplateLimits& limits = {}
+      const std::string& path,
+      const TemplateLimits& limits = {}
   );
   // "tool_use" when there are tools and such a template, else the default; or
   // the one called `name`.
   const ChatTemplate& choose(
-      bool with_tools, const std::string& name = {}
+      bool with_tools,
+      const std::string& name = {}
   ) const;
 
  private:
@@ -87,7 +91,8 @@ class ChatTemplates {
 
 // 1 for each token whose first byte lies in a span, else 0. Both in order.
 std::vector<std::uint8_t> loss_mask(
-    std::span<const TextSpan> tokens, std::span<const ChatTurn> turns
+    std::span<const TextSpan> tokens,
+    std::span<const ChatTurn> turns
 );
 
 }  // namespace hearth::data

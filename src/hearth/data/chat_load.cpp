@@ -28,7 +28,8 @@ void add_special_tokens(const Json& config, Json& tokens) {
 
 // "chat_template" of a config: one text, or a list of named ones.
 void add_templates(
-    const Json& config, std::map<std::string, std::string>& sources
+    const Json& config,
+    std::map<std::string, std::string>& sources
 ) {
   const auto found = config.find("chat_template");
   if (found == config.end()) return;
@@ -44,8 +45,7 @@ void add_templates(
         );
       }
       sources.try_emplace(
-          entry["name"].get<std::string>(),
-          entry["template"].get<std::string>()
+          entry["name"].get<std::string>(), entry["template"].get<std::string>()
       );
     }
   }
@@ -53,7 +53,8 @@ void add_templates(
 
 // Files of their own win over what a config carries.
 void add_template_files(
-    const fs::path& folder, std::map<std::string, std::string>& sources
+    const fs::path& folder,
+    std::map<std::string, std::string>& sources
 ) {
   if (fs::is_regular_file(folder / "chat_template.jinja")) {
     sources["default"] = read_text(folder / "chat_template.jinja");
@@ -70,14 +71,14 @@ void add_template_files(
 }  // namespace
 
 ChatTemplates ChatTemplates::load(
-    const std::string& path, const TemplateLimits& limits
+    const std::string& path,
+    const TemplateLimits& limits
 ) {
   const fs::path given(path);
   std::map<std::string, std::string> sources;
   Json tokens = Json::object();
   const bool single = !fs::is_directory(given) && given.extension() == ".jinja";
-  const fs::path folder =
-      fs::is_directory(given) ? given : given.parent_path();
+  const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
   if (single) {
     sources["default"] = read_text(given);
   } else {
@@ -107,11 +108,13 @@ ChatTemplates ChatTemplates::load(
 }
 
 const ChatTemplate& ChatTemplates::choose(
-    bool with_tools, const std::string& name
+    bool with_tools,
+    const std::string& name
 ) const {
   std::string wanted = name;
   if (wanted.empty()) {
-    wanted = with_tools && by_name_.contains("tool_use") ? "tool_use" : "default";
+    wanted =
+        with_tools && by_name_.contains("tool_use") ? "tool_use" : "default";
   }
   const auto found = by_name_.find(wanted);
   if (found != by_name_.end()) return found->second;

@@ -1,8 +1,7 @@
-#include "hearth/data/chat_turns_impl.h"
-
 #include <algorithm>
 
 #include "hearth/base/error.h"
+#include "hearth/data/chat_turns_impl.h"
 #include "hearth/data/template/python.h"
 
 namespace hearth::data {
@@ -25,7 +24,8 @@ TurnFinder::TurnFinder(
 }
 
 TemplateRendering TurnFinder::render(
-    std::vector<Value> messages, bool generation_prompt
+    std::vector<Value> messages,
+    bool generation_prompt
 ) const {
   Dict variables = variables_;
   variables.set("messages", Value::list(std::move(messages)));
@@ -34,7 +34,8 @@ TemplateRendering TurnFinder::render(
 }
 
 std::optional<std::string> TurnFinder::try_render(
-    std::vector<Value> messages, bool generation_prompt
+    std::vector<Value> messages,
+    bool generation_prompt
 ) const {
   try {
     return render(std::move(messages), generation_prompt).text;
@@ -72,7 +73,8 @@ ChatRendering TurnFinder::run(const std::vector<int>& wanted) {
 }
 
 void TurnFinder::from_generations(
-    const TemplateRendering& full, const std::vector<int>& wanted
+    const TemplateRendering& full,
+    const std::vector<int>& wanted
 ) {
   std::vector<int> assistants;
   for (std::size_t i = 0; i < messages_.size(); ++i) {
@@ -142,7 +144,8 @@ Value TurnFinder::marked(std::size_t turn, bool keep_calls) const {
 }
 
 std::optional<TextSpan> TurnFinder::by_mark(
-    std::size_t turn, bool keep_calls
+    std::size_t turn,
+    bool keep_calls
 ) const {
   std::vector<Value> messages = messages_;
   const Value stand_in = marked(turn, keep_calls);
@@ -157,8 +160,8 @@ std::optional<TextSpan> TurnFinder::by_mark(
   const auto before = std::string_view(*text).substr(0, at);
   const auto after = std::string_view(*text).substr(at + mark_.size());
   const std::string& full = result_.text;
-  if (full.size() < before.size() + after.size() ||
-      !full.starts_with(before) || !full.ends_with(after)) {
+  if (full.size() < before.size() + after.size() || !full.starts_with(before) ||
+      !full.ends_with(after)) {
     return std::nullopt;
   }
   const std::size_t end = full.size() - after.size();
@@ -168,7 +171,9 @@ std::optional<TextSpan> TurnFinder::by_mark(
 // How much of what follows the content is the turn's own end: what a
 // conversation that stops here has in common with this one.
 std::size_t TurnFinder::end_mark_size(
-    std::size_t turn, const Value& stand_in, std::string_view after
+    std::size_t turn,
+    const Value& stand_in,
+    std::string_view after
 ) const {
   std::vector<Value> messages(
       messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(turn)

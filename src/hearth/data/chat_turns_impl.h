@@ -27,20 +27,28 @@ class TurnFinder {
 
  private:
   TemplateRendering render(
-      std::vector<jinja::Value> messages, bool generation_prompt
+      std::vector<jinja::Value> messages,
+      bool generation_prompt
   ) const;
   // Nothing when the template refuses such a conversation.
   std::optional<std::string> try_render(
-      std::vector<jinja::Value> messages, bool generation_prompt
+      std::vector<jinja::Value> messages,
+      bool generation_prompt
   ) const;
   void from_generations(
-      const TemplateRendering& full, const std::vector<int>& wanted
+      const TemplateRendering& full,
+      const std::vector<int>& wanted
   );
   std::optional<TextSpan> by_prefix(std::size_t turn) const;
-  std::optional<TextSpan> by_mark(std::size_t turn, bool keep_calls) const;
-  jinja::Value marked(std::size_t turn, bool keep_calls) const;
+  // What the mark stands in for: the content and calls, the content alone, or
+  // the thought and the content.
+  enum class Marked { kAll, kContent, kThoughtAndContent };
+  std::optional<TextSpan> by_mark(std::size_t turn, Marked what) const;
+  jinja::Value marked(std::size_t turn, Marked what) const;
   std::size_t end_mark_size(
-      std::size_t turn, const jinja::Value& stand_in, std::string_view after
+      std::size_t turn,
+      const jinja::Value& stand_in,
+      std::string_view after
   ) const;
 
   const Template& template_;

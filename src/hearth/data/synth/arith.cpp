@@ -14,7 +14,9 @@ struct Problem {
   std::string prompt, steps, answer;
 };
 
-std::string text(Int value) { return std::to_string(value); }
+std::string text(Int value) {
+  return std::to_string(value);
+}
 
 // A number of 1 to `digits` digits, each length as likely.
 Int number(Dice& dice, Int digits) {
@@ -24,13 +26,14 @@ Int number(Dice& dice, Int digits) {
 }
 
 constexpr std::string_view kColumns[] = {
-    "ones",          "tens",          "hundreds",
-    "thousands",     "ten-thousands", "hundred-thousands",
-    "millions",      "ten-millions",  "hundred-millions"};
+    "ones",      "tens",          "hundreds",
+    "thousands", "ten-thousands", "hundred-thousands",
+    "millions",  "ten-millions",  "hundred-millions"
+};
 
-constexpr std::string_view kAsk[] = {
-    "What is $e?", "Calculate $e.", "Compute $e.",
-    "Work out $e.", "$e = ?",       "Find the value of $e."};
+constexpr std::string_view kAsk[] = {"What is $e?", "Calculate $e.",
+                                     "Compute $e.", "Work out $e.",
+                                     "$e = ?",      "Find the value of $e."};
 
 std::string ask(Dice& dice, const std::string& expression) {
   Slots slots;
@@ -83,15 +86,16 @@ Problem subtraction(Dice& dice) {
       break;
     }
     p.steps += "Take the " + name + ": ";
-    if (borrow > 0) p.steps += text(x % 10) + " - 1 (borrowed) = " + text(top) + ", ";
+    if (borrow > 0)
+      p.steps += text(x % 10) + " - 1 (borrowed) = " + text(top) + ", ";
     borrow = top < y % 10;
     if (borrow > 0) {
       p.steps += text(top) + " is less than " + text(y % 10) +
                  ", borrow 10: " + text(top + 10) + " - " + text(y % 10) +
                  " = " + text(top + 10 - y % 10) + ".\n";
     } else {
-      p.steps += text(top) + " - " + text(y % 10) + " = " +
-                 text(top - y % 10) + ".\n";
+      p.steps +=
+          text(top) + " - " + text(y % 10) + " = " + text(top - y % 10) + ".\n";
     }
   }
   p.steps += whole + p.answer + ".\n";
@@ -109,7 +113,8 @@ Problem multiplication(Dice& dice) {
     const Int digit = y % 10;
     if (digit == 0) continue;
     const Int part = a * digit * unit;
-    p.steps += text(a) + " * " + text(digit * unit) + " = " + text(part) + ".\n";
+    p.steps +=
+        text(a) + " * " + text(digit * unit) + " = " + text(part) + ".\n";
     parts += (count > 0 ? " + " : "") + text(part);
     sum += part;
     ++count;
@@ -123,7 +128,8 @@ Problem multiplication(Dice& dice) {
 Problem division(Dice& dice) {
   const Int b = dice.between(2, dice.one_in(3) ? 99 : 12);
   const bool exact = dice.one_in(2);
-  const Int q = number(dice, 4), a = exact ? b * q : b * q + dice.between(0, b - 1);
+  const Int q = number(dice, 4),
+            a = exact ? b * q : b * q + dice.between(0, b - 1);
   Problem p;
   p.prompt = ask(dice, text(a) + " / " + text(b));
   Int rest = 0;
@@ -145,20 +151,18 @@ Problem precedence(Dice& dice) {
   const Int c = dice.between(2, 20), d = dice.between(1, 50);
   Problem p;
   if (dice.one_in(2)) {
-    p.prompt = ask(
-        dice, text(a) + " + " + text(b) + " * " + text(c) + " - " + text(d)
-    );
+    p.prompt =
+        ask(dice,
+            text(a) + " + " + text(b) + " * " + text(c) + " - " + text(d));
     p.steps = "Multiply first: " + text(b) + " * " + text(c) + " = " +
               text(b * c) + ".\nThen add: " + text(a) + " + " + text(b * c) +
-              " = " + text(a + b * c) + ".\nThen subtract: " +
-              text(a + b * c) + " - " + text(d) + " = " +
-              text(a + b * c - d) + ".\n";
+              " = " + text(a + b * c) + ".\nThen subtract: " + text(a + b * c) +
+              " - " + text(d) + " = " + text(a + b * c - d) + ".\n";
     p.answer = text(a + b * c - d);
   } else {
-    p.prompt = ask(
-        dice, "(" + text(a) + " + " + text(b) + ") * (" + text(c) + " - " +
-                  text(d) + ")"
-    );
+    p.prompt =
+        ask(dice, "(" + text(a) + " + " + text(b) + ") * (" + text(c) + " - " +
+                      text(d) + ")");
     p.steps = "First bracket: " + text(a) + " + " + text(b) + " = " +
               text(a + b) + ".\nSecond bracket: " + text(c) + " - " + text(d) +
               " = " + text(c - d) + ".\nMultiply: " + text(a + b) + " * " +
@@ -190,19 +194,21 @@ Problem percentage(Dice& dice) {
   Problem p;
   p.prompt = ask(dice, text(percent) + "% of " + text(base));
   p.answer = text(base * percent / 100);
-  p.steps = "5% of " + text(base) + " is " + text(base) + " / 20 = " +
-            text(base / 20) + ".\n" + text(percent) + "% is " +
+  p.steps = "5% of " + text(base) + " is " + text(base) +
+            " / 20 = " + text(base / 20) + ".\n" + text(percent) + "% is " +
             text(percent / 5) + " times that: " + text(base / 20) + " * " +
             text(percent / 5) + " = " + p.answer + ".\n";
   return p;
 }
 
-constexpr std::string_view kPeople[] = {
-    "Ana", "Boris", "Chen", "Dina", "Emma", "Farid", "Gita", "Hans",
-    "Iris", "Jamal", "Kira", "Luis", "Mona", "Nils", "Olga", "Pedro"};
-constexpr std::string_view kThings[] = {
-    "apples",  "books",  "stickers", "pencils", "coins",  "shells",
-    "marbles", "stamps", "cookies",  "oranges", "tickets", "flowers"};
+constexpr std::string_view kPeople[] = {"Ana",  "Boris", "Chen", "Dina",
+                                        "Emma", "Farid", "Gita", "Hans",
+                                        "Iris", "Jamal", "Kira", "Luis",
+                                        "Mona", "Nils",  "Olga", "Pedro"};
+constexpr std::string_view kThings[] = {"apples",  "books",   "stickers",
+                                        "pencils", "coins",   "shells",
+                                        "marbles", "stamps",  "cookies",
+                                        "oranges", "tickets", "flowers"};
 
 Problem buying(Dice& dice) {
   const Int count = dice.between(2, 15), price = dice.between(2, 30);
@@ -218,7 +224,8 @@ Problem buying(Dice& dice) {
   Problem p;
   p.prompt = filled(
       "$P buys $n $t for $c cents each and pays with $d cents. How many cents "
-      "does $P get back?", s
+      "does $P get back?",
+      s
   );
   p.steps = filled(
       "The $t cost $n * $c = $m cents.\n$P gets back $d - $m = $r cents.\n", s
@@ -241,11 +248,13 @@ Problem sharing(Dice& dice) {
   Problem p;
   p.prompt = filled(
       "$P has $a $t and shares them equally among $n friends, keeping what is "
-      "left over. How many $t does $P keep?", s
+      "left over. How many $t does $P keep?",
+      s
   );
   p.steps = filled(
       "$a / $n = $e, rest $k.\nThe friends get $n * $e = $m $t.\n$P keeps "
-      "$a - $m = $k $t.\n", s
+      "$a - $m = $k $t.\n",
+      s
   );
   p.answer = text(kept);
   return p;
@@ -284,18 +293,18 @@ Problem travelling(Dice& dice) {
              " minutes on the way. How many minutes does the journey take?";
   p.steps = "Driving takes " + text(speed * hours) + " / " + text(speed) +
             " = " + text(hours) + " hours, which is " + text(hours) +
-            " * 60 = " + text(hours * 60) + " minutes.\nWith the stop: " +
-            text(hours * 60) + " + " + text(stop) + " = " + text(minutes) +
-            " minutes.\n";
+            " * 60 = " + text(hours * 60) +
+            " minutes.\nWith the stop: " + text(hours * 60) + " + " +
+            text(stop) + " = " + text(minutes) + " minutes.\n";
   p.answer = text(minutes);
   return p;
 }
 
 using Maker = Problem (*)(Dice&);
 constexpr Maker kMakers[] = {
-    addition, addition, subtraction, subtraction, multiplication,
-    multiplication, division, precedence, greatest_divisor, percentage,
-    buying, sharing, changing, travelling,
+    addition,       addition, subtraction, subtraction,      multiplication,
+    multiplication, division, precedence,  greatest_divisor, percentage,
+    buying,         sharing,  changing,    travelling,
 };
 
 }  // namespace

@@ -61,7 +61,9 @@ std::string filled(std::string_view pattern, const Slots& slots);
 // `text` inside quotes, escaped as JSON.
 void append_json_string(std::string& out, std::string_view text);
 void append_json_field(
-    std::string& out, std::string_view name, std::string_view text
+    std::string& out,
+    std::string_view name,
+    std::string_view text
 );
 
 // The generators: one record without its newline.

@@ -17,7 +17,11 @@ Person cast_person(Dice& dice) {
 }
 
 void set_pronouns(
-    Slots& slots, const Person& person, char he, char him, char his
+    Slots& slots,
+    const Person& person,
+    char he,
+    char him,
+    char his
 ) {
   slots.set(he, person.girl ? "she" : "he");
   slots.set(him, person.girl ? "her" : "him");

@@ -111,7 +111,8 @@ HEARTH_STEP(kFear1) = {
     "$^h tried to be brave, but $x made $m shake.",
 };
 HEARTH_STEP(kFear2) = {
-    "One day $F asked $m to come along to $q, and $H had to say why $h could not.",
+    "One day $F asked $m to come along to $q, and $H had to say why $h could "
+    "not.",
     "The others went ahead, and $H stayed behind and felt $b.",
     "\"Are you coming?\" asked $F. $H looked down at $s feet.",
 };
@@ -121,13 +122,15 @@ HEARTH_STEP(kFear3) = {
     "\"Promise not to laugh,\" said $H. \"I am scared of $x.\"",
 };
 HEARTH_STEP(kFear4) = {
-    "$F did not laugh. \"I was afraid too, once,\" $f $v. \"I will stay with you.\"",
+    "$F did not laugh. \"I was afraid too, once,\" $f $v. \"I will stay with "
+    "you.\"",
     "\"Everyone is afraid of something,\" $v $F. \"We can go slowly.\"",
     "$F held out a hand. \"Take a deep breath and count to three with me.\"",
 };
 HEARTH_STEP(kFear5) = {
     "They took one small step, then another. Nothing bad happened.",
-    "$H counted: one, two, three. $^s heart beat fast, but $h did not run away.",
+    "$H counted: one, two, three. $^s heart beat fast, but $h did not run "
+    "away.",
     "Slowly, holding on to $F, $h tried. It was not so bad after all.",
 };
 HEARTH_STEP(kFear6) = {
@@ -190,8 +193,10 @@ HEARTH_STEP(kHelp4) = {
     "One morning the $x was strong enough to leave. $H waved goodbye.",
 };
 HEARTH_STEP(kHelp5) = {
-    "Weeks later $H lost $s way in the fog. Then a small $x came and led $m home.",
-    "Some time later $H dropped $s key in the grass, and the $x came and showed $m where it lay.",
+    "Weeks later $H lost $s way in the fog. Then a small $x came and led $m "
+    "home.",
+    "Some time later $H dropped $s key in the grass, and the $x came and "
+    "showed $m where it lay.",
     "In $y, when $H was feeling $b, the $x came back to visit.",
 };
 HEARTH_STEP(kHelp6) = {
@@ -202,9 +207,12 @@ HEARTH_STEP(kHelp6) = {
 
 // Something is broken and the truth is told.
 HEARTH_STEP(kTruth1) = {
-    "Back at home $H was throwing the $c $o inside the house, although $h knew that $h should not.",
-    "Then it began to rain, so they went home and played with the $o in the living room.",
-    "\"Watch how far I can throw this $o!\" said $H when they were back in the house.",
+    "Back at home $H was throwing the $c $o inside the house, although $h knew "
+    "that $h should not.",
+    "Then it began to rain, so they went home and played with the $o in the "
+    "living room.",
+    "\"Watch how far I can throw this $o!\" said $H when they were back in the "
+    "house.",
 };
 HEARTH_STEP(kTruth2) = {
     "The $o flew too high and hit the $x. Crash! It broke into pieces.",
@@ -217,13 +225,16 @@ HEARTH_STEP(kTruth3) = {
     "$H wanted to run away, but $s feet would not move.",
 };
 HEARTH_STEP(kTruth4) = {
-    "When $s $E came in, $H took a deep breath. \"I broke the $x. I am sorry.\"",
+    "When $s $E came in, $H took a deep breath. \"I broke the $x. I am "
+    "sorry.\"",
     "$H went to $s $E and told the truth about the $x.",
     "\"It was my fault,\" $H told $s $E. \"I should not have played here.\"",
 };
 HEARTH_STEP(kTruth5) = {
-    "$^s $E was quiet, then smiled. \"Thank you for telling me. That was brave.\"",
-    "\"I am not happy about the $x,\" said $s $E, \"but I am glad you told me.\"",
+    "$^s $E was quiet, then smiled. \"Thank you for telling me. That was "
+    "brave.\"",
+    "\"I am not happy about the $x,\" said $s $E, \"but I am glad you told "
+    "me.\"",
     "\"Things can be mended,\" said $s $E. \"Trust is harder to mend.\"",
 };
 HEARTH_STEP(kTruth6) = {
@@ -266,7 +277,8 @@ HEARTH_STEP(kSkill6) = {
 
 // A plant grows.
 HEARTH_STEP(kGrow1) = {
-    "$^s $E gave $m a seed. \"If you take care of it, it will become $&x,\" said $s $E.",
+    "$^s $E gave $m a seed. \"If you take care of it, it will become $&x,\" "
+    "said $s $E.",
     "$H found a seed in $s pocket. $F said that it was from $&x.",
     "In $y, $H planted a small seed in the garden. It was $&x seed.",
 };
@@ -287,8 +299,10 @@ HEARTH_STEP(kGrow4) = {
 };
 HEARTH_STEP(kGrow5) = {
     "So $H watered it every day, and one morning there was a tiny green leaf.",
-    "When it was dry, $H brought water. When it was cold, $h covered it with straw.",
-    "$^h never forgot to water it. Then, after a $w night, a green tip came out of the earth.",
+    "When it was dry, $H brought water. When it was cold, $h covered it with "
+    "straw.",
+    "$^h never forgot to water it. Then, after a $w night, a green tip came "
+    "out of the earth.",
 };
 HEARTH_STEP(kGrow6) = {
     "By the end of summer the $x was taller than $H, and $h was very $g.",
@@ -318,9 +332,11 @@ HEARTH_STEP(kCook4) = {
     "$H looked at the mess and did not know what to do.",
 };
 HEARTH_STEP(kCook5) = {
-    "\"There is enough for one more try,\" $v $F. So they began again, more slowly.",
+    "\"There is enough for one more try,\" $v $F. So they began again, more "
+    "slowly.",
     "\"Mistakes are how we learn,\" $v $F. They cleaned up and started over.",
-    "$F found more of everything at the back of the shelf, and they tried once more.",
+    "$F found more of everything at the back of the shelf, and they tried once "
+    "more.",
 };
 HEARTH_STEP(kCook6) = {
     "This time it was perfect. \"The best I have ever had!\" said $s $E.",

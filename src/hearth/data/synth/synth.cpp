@@ -57,7 +57,9 @@ void append_json_string(std::string& out, std::string_view text) {
 }
 
 void append_json_field(
-    std::string& out, std::string_view name, std::string_view text
+    std::string& out,
+    std::string_view name,
+    std::string_view text
 ) {
   append_json_string(out, name);
   out += ": ";
@@ -73,13 +75,15 @@ SynthKind synth_kind(std::string_view name) {
   static const std::string kKnown[] = {"stories", "arith", "tools"};
   throw UsageError(
       "[data.synth] kind must be stories, arith or tools, got '" +
-      std::string(name) + "'" +
-      did_you_mean(name, kKnown)
+      std::string(name) + "'" + did_you_mean(name, kKnown)
   );
 }
 
 void append_synth_record(
-    SynthKind kind, std::uint64_t seed, std::uint64_t index, std::string& out
+    SynthKind kind,
+    std::uint64_t seed,
+    std::uint64_t index,
+    std::string& out
 ) {
   const RandomKey root(seed);
   switch (kind) {

@@ -20,7 +20,10 @@ SynthKind synth_kind(std::string_view name);
 
 // Appends record `index` as one line of JSON with its newline.
 void append_synth_record(
-    SynthKind kind, std::uint64_t seed, std::uint64_t index, std::string& out
+    SynthKind kind,
+    std::uint64_t seed,
+    std::uint64_t index,
+    std::string& out
 );
 
 }  // namespace hearth::data

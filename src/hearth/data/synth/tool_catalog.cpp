@@ -4,18 +4,18 @@
 namespace hearth::data::synth {
 namespace {
 
-#define HEARTH_TOOL(name, description, properties, required)              \
-  R"({"type": "function", "function": {"name": ")" name                   \
-  R"(", "description": ")" description                                    \
-  R"(", "parameters": {"type": "object", "properties": {)" properties     \
+#define HEARTH_TOOL(name, description, properties, required)          \
+  R"({"type": "function", "function": {"name": ")" name               \
+  R"(", "description": ")" description                                \
+  R"(", "parameters": {"type": "object", "properties": {)" properties \
   R"(}, "required": [)" required R"(]}}})"
 #define HEARTH_PROPERTY(name, type, description) \
   "\"" name R"(": {"type": ")" type R"(", "description": ")" description "\"}"
-#define HEARTH_ENUM(name, values, description)                       \
-  "\"" name R"(": {"type": "string", "enum": [)" values              \
+#define HEARTH_ENUM(name, values, description)          \
+  "\"" name R"(": {"type": "string", "enum": [)" values \
   R"(], "description": ")" description "\"}"
-#define HEARTH_ARRAY(name, description)                                 \
-  "\"" name R"(": {"type": "array", "items": {"type": "string"}, )"     \
+#define HEARTH_ARRAY(name, description)                             \
+  "\"" name R"(": {"type": "array", "items": {"type": "string"}, )" \
   R"("description": ")" description "\"}"
 
 constexpr Tool kTools[] = {
@@ -157,6 +157,8 @@ constexpr Tool kTools[] = {
 
 }  // namespace
 
-std::span<const Tool> tool_catalog() { return kTools; }
+std::span<const Tool> tool_catalog() {
+  return kTools;
+}
 
 }  // namespace hearth::data::synth

@@ -7,14 +7,17 @@ constexpr std::string_view kCities[] = {
     "Paris",  "Tokyo",  "Nairobi", "Lima",   "Oslo",   "Toronto", "Cairo",
     "Mumbai", "Berlin", "Sydney",  "Seoul",  "Madrid", "Chicago", "Prague",
     "Lagos",  "Quito",  "Dublin",  "Hanoi",  "Vienna", "Boston",  "Accra",
-    "Zurich", "Athens", "Havana",  "Manila", "Warsaw", "Denver",  "Lisbon"};
-constexpr std::string_view kNames[] = {
-    "Alice", "Bob",   "Carla", "David", "Elena", "Frank", "Grace", "Hassan",
-    "Ida",   "Jorge", "Kenji", "Laura", "Mehmet", "Nina", "Oleg",  "Priya"};
+    "Zurich", "Athens", "Havana",  "Manila", "Warsaw", "Denver",  "Lisbon"
+};
+constexpr std::string_view kNames[] = {"Alice",  "Bob",   "Carla", "David",
+                                       "Elena",  "Frank", "Grace", "Hassan",
+                                       "Ida",    "Jorge", "Kenji", "Laura",
+                                       "Mehmet", "Nina",  "Oleg",  "Priya"};
 constexpr std::string_view kMonthDays[] = {
-    "2026-01-15", "2026-02-03", "2026-03-21", "2026-04-09", "2026-05-30",
-    "2026-06-12", "2026-07-04", "2026-08-18", "2026-09-27", "2026-10-05",
-    "2026-11-11", "2026-12-24"};
+    "2026-01-15", "2026-02-03", "2026-03-21", "2026-04-09",
+    "2026-05-30", "2026-06-12", "2026-07-04", "2026-08-18",
+    "2026-09-27", "2026-10-05", "2026-11-11", "2026-12-24"
+};
 
 std::string two(std::int64_t n) {
   return (n < 10 ? "0" : "") + std::to_string(n);
@@ -59,16 +62,19 @@ Scene perform(Dice& dice, const Slots& slots, const Script& script) {
 
 Scene play_weather(Dice& dice) {
   static constexpr std::string_view kSky[] = {
-      "sunny", "cloudy", "rainy", "snowy", "windy", "foggy", "stormy"};
+      "sunny", "cloudy", "rainy", "snowy", "windy", "foggy", "stormy"
+  };
   static constexpr std::string_view kRequests[] = {
       "What is the weather in $c right now? In $u, please.",
       "How warm is it in $c, in degrees $u?",
       "Tell me the current weather in $c ($u).",
-      "I am going out in $c. What is the weather like? Use $u."};
+      "I am going out in $c. What is the weather like? Use $u."
+  };
   static constexpr std::string_view kAnswers[] = {
       "It is $s in $c, $t degrees $u.",
       "Right now $c is $s with $t degrees $u.",
-      "In $c it is $t degrees $u and $s."};
+      "In $c it is $t degrees $u and $s."
+  };
   Slots s;
   const bool celsius = dice.one_in(2);
   s.set('c', dice.pick(Words(kCities)));
@@ -87,13 +93,15 @@ Scene play_currency(Dice& dice) {
   static constexpr struct {
     std::string_view code;
     std::int64_t per_thousand_euros;
-  } kRates[] = {{"EUR", 1000},  {"USD", 1080},    {"GBP", 850}, {"CHF", 950},
-                {"SEK", 11400}, {"JPY", 162000},  {"CAD", 1480}};
+  } kRates[] = {{"EUR", 1000},  {"USD", 1080},   {"GBP", 850}, {"CHF", 950},
+                {"SEK", 11400}, {"JPY", 162000}, {"CAD", 1480}};
   static constexpr std::string_view kRequests[] = {
       "Convert $n $f to $t.", "How much is $n $f in $t?",
-      "I have $n $f. What is that in $t?", "Change $n $f into $t, please."};
+      "I have $n $f. What is that in $t?", "Change $n $f into $t, please."
+  };
   static constexpr std::string_view kAnswers[] = {
-      "$n $f is $v $t.", "That is $v $t.", "You would get $v $t."};
+      "$n $f is $v $t.", "That is $v $t.", "You would get $v $t."
+  };
   Slots s;
   const std::size_t i = dice.below(std::size(kRates));
   const std::size_t j =
@@ -115,34 +123,40 @@ Scene play_currency(Dice& dice) {
 
 Scene play_timer(Dice& dice) {
   static constexpr std::string_view kLabels[] = {
-      "tea", "pasta", "laundry", "a break", "eggs", "reading", "pizza"};
+      "tea", "pasta", "laundry", "a break", "eggs", "reading", "pizza"
+  };
   static constexpr std::string_view kRequests[] = {
       "Set a timer for $n minutes for $l.",
       "Remind me about $l in $n minutes with a timer.",
-      "Start a $n minute timer called $l."};
+      "Start a $n minute timer called $l."
+  };
   static constexpr std::string_view kAnswers[] = {
       "Your $n minute timer for $l is running.",
-      "Done. The timer for $l will ring in $n minutes."};
+      "Done. The timer for $l will ring in $n minutes."
+  };
   Slots s;
   set_number(s, 'n', dice.between(2, 60));
   s.set('l', dice.pick(Words(kLabels)));
   return perform(
       dice, s,
-      {kRequests, R"({"minutes": $n, "label": "$l"})", R"({"status": "started"})",
-       kAnswers, "Set a timer for $l.", "For how many minutes?", "$n minutes."}
+      {kRequests, R"({"minutes": $n, "label": "$l"})",
+       R"({"status": "started"})", kAnswers, "Set a timer for $l.",
+       "For how many minutes?", "$n minutes."}
   );
 }
 
 Scene play_event(Dice& dice) {
   static constexpr std::string_view kTitles[] = {
-      "dentist", "team meeting", "lunch with $p", "piano lesson",
-      "call with $p", "haircut", "parents' evening"};
+      "dentist",      "team meeting", "lunch with $p",   "piano lesson",
+      "call with $p", "haircut",      "parents' evening"
+  };
   static constexpr std::string_view kRequests[] = {
-      "Put $t in my calendar on $d at $h.",
-      "Schedule $t for $d, $h.",
-      "Add an event: $t, $d at $h."};
+      "Put $t in my calendar on $d at $h.", "Schedule $t for $d, $h.",
+      "Add an event: $t, $d at $h."
+  };
   static constexpr std::string_view kAnswers[] = {
-      "I added $t on $d at $h.", "Done: $t is in your calendar for $d, $h."};
+      "I added $t on $d at $h.", "Done: $t is in your calendar for $d, $h."
+  };
   Slots s;
   s.set('p', dice.pick(Words(kNames)));
   s.set('t', filled(dice.pick(Words(kTitles)), s));
@@ -158,22 +172,28 @@ Scene play_event(Dice& dice) {
 
 Scene play_message(Dice& dice) {
   static constexpr std::string_view kTexts[] = {
-      "I will be ten minutes late", "Happy birthday",
-      "Can you call me back", "The meeting is moved to Friday",
-      "Thank you for the flowers", "Please bring the keys",
-      "Dinner is ready", "I have arrived safely"};
+      "I will be ten minutes late",
+      "Happy birthday",
+      "Can you call me back",
+      "The meeting is moved to Friday",
+      "Thank you for the flowers",
+      "Please bring the keys",
+      "Dinner is ready",
+      "I have arrived safely"
+  };
   static constexpr std::string_view kRequests[] = {
-      "Send $p a message: $m.", "Text $p: $m.",
-      "Write to $p and say: $m."};
+      "Send $p a message: $m.", "Text $p: $m.", "Write to $p and say: $m."
+  };
   static constexpr std::string_view kAnswers[] = {
-      "I sent your message to $p.", "Done, $p has your message."};
+      "I sent your message to $p.", "Done, $p has your message."
+  };
   Slots s;
   s.set('p', dice.pick(Words(kNames)));
   s.set('m', dice.pick(Words(kTexts)));
   return perform(
       dice, s,
-      {kRequests, R"({"to": "$p", "text": "$m"})", R"({"sent": true})", kAnswers,
-       "Send a message: $m.", "To whom should I send it?", "To $p."}
+      {kRequests, R"({"to": "$p", "text": "$m"})", R"({"sent": true})",
+       kAnswers, "Send a message: $m.", "To whom should I send it?", "To $p."}
   );
 }
 
@@ -181,10 +201,12 @@ Scene play_flights(Dice& dice) {
   static constexpr std::string_view kRequests[] = {
       "Find me a flight from $a to $b on $d.",
       "I need to fly from $a to $b on $d. What is there?",
-      "Which flights go from $a to $b on $d?"};
+      "Which flights go from $a to $b on $d?"
+  };
   static constexpr std::string_view kAnswers[] = {
       "There is a flight from $a to $b at $h for $v euros.",
-      "The best I found leaves $a at $h and costs $v euros."};
+      "The best I found leaves $a at $h and costs $v euros."
+  };
   Slots s;
   set_pair(s, dice, kCities, 'a', 'b');
   s.set('d', dice.pick(Words(kMonthDays)));
@@ -200,14 +222,19 @@ Scene play_flights(Dice& dice) {
 
 Scene play_music(Dice& dice) {
   static constexpr std::string_view kArtists[] = {
-      "Mozart", "Nina Simone", "The Beatles", "Bach", "Miles Davis",
-      "Fela Kuti", "Bjork", "Chopin", "Johnny Cash", "Clara Schumann"};
+      "Mozart",      "Nina Simone",   "The Beatles", "Bach",
+      "Miles Davis", "Fela Kuti",     "Bjork",       "Chopin",
+      "Johnny Cash", "Clara Schumann"
+  };
   static constexpr std::string_view kOrdered[] = {
-      "Play $a in order.", "Play the songs of $a, no shuffle."};
+      "Play $a in order.", "Play the songs of $a, no shuffle."
+  };
   static constexpr std::string_view kShuffled[] = {
-      "Shuffle $a.", "Play $a in random order."};
+      "Shuffle $a.", "Play $a in random order."
+  };
   static constexpr std::string_view kAnswers[] = {
-      "Playing $a now.", "Here is $a. Enjoy!"};
+      "Playing $a now.", "Here is $a. Enjoy!"
+  };
   Slots s;
   s.set('a', dice.pick(Words(kArtists)));
   const bool shuffle = dice.one_in(2);
@@ -222,12 +249,15 @@ Scene play_music(Dice& dice) {
 
 Scene play_stock(Dice& dice) {
   static constexpr std::string_view kSymbols[] = {
-      "AAPL", "MSFT", "NVDA", "SAP", "TSLA", "AMZN", "INTC", "SONY"};
+      "AAPL", "MSFT", "NVDA", "SAP", "TSLA", "AMZN", "INTC", "SONY"
+  };
   static constexpr std::string_view kRequests[] = {
       "What is the price of $s stock?", "How much is one share of $s?",
-      "Look up $s on the stock market."};
+      "Look up $s on the stock market."
+  };
   static constexpr std::string_view kAnswers[] = {
-      "$s is at $v dollars.", "One share of $s costs $v dollars."};
+      "$s is at $v dollars.", "One share of $s costs $v dollars."
+  };
   Slots s;
   s.set('s', dice.pick(Words(kSymbols)));
   const std::int64_t cents = dice.between(1000, 90000);
@@ -241,7 +271,8 @@ Scene play_stock(Dice& dice) {
 
 Scene play_translation(Dice& dice) {
   static constexpr std::string_view kTongues[] = {
-      "Spanish", "French", "German", "Italian"};
+      "Spanish", "French", "German", "Italian"
+  };
   static constexpr std::string_view kPhrases[][5] = {
       {"good morning", "buenos días", "bonjour", "guten Morgen", "buongiorno"},
       {"thank you", "gracias", "merci", "danke", "grazie"},
@@ -255,12 +286,15 @@ Scene play_translation(Dice& dice) {
       {"the water is cold", "el agua está fría", "l'eau est froide",
        "das Wasser ist kalt", "l'acqua è fredda"},
       {"happy birthday", "feliz cumpleaños", "joyeux anniversaire",
-       "alles Gute zum Geburtstag", "buon compleanno"}};
+       "alles Gute zum Geburtstag", "buon compleanno"}
+  };
   static constexpr std::string_view kRequests[] = {
       "Translate \"$t\" into $l.", "How do you say \"$t\" in $l?",
-      "What is \"$t\" in $l?"};
+      "What is \"$t\" in $l?"
+  };
   static constexpr std::string_view kAnswers[] = {
-      "In $l it is \"$v\".", "\"$t\" is \"$v\" in $l."};
+      "In $l it is \"$v\".", "\"$t\" is \"$v\" in $l."
+  };
   Slots s;
   const std::size_t tongue = dice.below(std::size(kTongues));
   const auto& phrase = dice.pick(kPhrases);
@@ -277,20 +311,23 @@ Scene play_translation(Dice& dice) {
 
 Scene play_recipe(Dice& dice) {
   static constexpr std::string_view kFood[] = {
-      "rice", "tomatoes", "eggs", "potatoes", "spinach", "mushrooms",
-      "beans", "cheese", "carrots", "onions", "peppers", "lentils"};
+      "rice",  "tomatoes", "eggs",    "potatoes", "spinach", "mushrooms",
+      "beans", "cheese",   "carrots", "onions",   "peppers", "lentils"
+  };
   static constexpr std::string_view kDishes[] = {
-      "a casserole", "a curry", "a salad", "an omelette", "a soup",
-      "a gratin"};
+      "a casserole", "a curry", "a salad", "an omelette", "a soup", "a gratin"
+  };
   static constexpr std::string_view kPlain[] = {
       "What can I cook with $a and $b? Meat is fine.",
-      "Find a recipe with $a and $b, it need not be vegetarian."};
+      "Find a recipe with $a and $b, it need not be vegetarian."
+  };
   static constexpr std::string_view kGreen[] = {
       "Find a vegetarian recipe with $a and $b.",
-      "I have $a and $b. What can I cook without meat?"};
+      "I have $a and $b. What can I cook without meat?"
+  };
   static constexpr std::string_view kAnswers[] = {
-      "You could make $d in $n minutes.",
-      "How about $d? It takes $n minutes."};
+      "You could make $d in $n minutes.", "How about $d? It takes $n minutes."
+  };
   Slots s;
   set_pair(s, dice, kFood, 'a', 'b');
   const bool green = dice.one_in(2);
@@ -306,37 +343,41 @@ Scene play_recipe(Dice& dice) {
 }
 
 Scene play_light(Dice& dice) {
-  static constexpr std::string_view kRooms[] = {
-      "kitchen", "bedroom", "living room", "hall", "bathroom", "office",
-      "garage"};
+  static constexpr std::string_view kRooms[] = {"kitchen",     "bedroom",
+                                                "living room", "hall",
+                                                "bathroom",    "office",
+                                                "garage"};
   static constexpr std::string_view kRequests[] = {
       "Set the light in the $r to $n percent.",
-      "Dim the $r light to $n percent.",
-      "Make the $r light $n percent bright."};
+      "Dim the $r light to $n percent.", "Make the $r light $n percent bright."
+  };
   static constexpr std::string_view kAnswers[] = {
-      "The $r light is at $n percent.", "Done: $r, $n percent."};
+      "The $r light is at $n percent.", "Done: $r, $n percent."
+  };
   Slots s;
   s.set('r', dice.pick(Words(kRooms)));
   set_number(s, 'n', dice.between(0, 20) * 5);
   return perform(
       dice, s,
       {kRequests, R"({"room": "$r", "brightness": $n})", R"({"ok": true})",
-       kAnswers, "Set the light to $n percent.", "In which room?",
-       "In the $r."}
+       kAnswers, "Set the light to $n percent.", "In which room?", "In the $r."}
   );
 }
 
 Scene play_table(Dice& dice) {
   static constexpr std::string_view kRestaurants[] = {
-      "Luigi's", "The Golden Fork", "Sakura", "Casa Verde", "Blue Door",
-      "The Old Mill", "Taj"};
+      "Luigi's",   "The Golden Fork", "Sakura", "Casa Verde",
+      "Blue Door", "The Old Mill",    "Taj"
+  };
   static constexpr std::string_view kRequests[] = {
       "Book a table for $n at $r at $h.",
       "Reserve a table at $r for $n people, $h.",
-      "We are $n people and want to eat at $r at $h. Please reserve."};
+      "We are $n people and want to eat at $r at $h. Please reserve."
+  };
   static constexpr std::string_view kAnswers[] = {
       "Your table for $n at $r is booked for $h.",
-      "$r expects you at $h, a table for $n."};
+      "$r expects you at $h, a table for $n."
+  };
   Slots s;
   s.set('r', dice.pick(Words(kRestaurants)));
   set_number(s, 'n', dice.between(2, 10));
@@ -351,16 +392,19 @@ Scene play_table(Dice& dice) {
 
 Scene play_shopping(Dice& dice) {
   static constexpr std::string_view kItems[] = {
-      "milk", "bread", "soap", "apples", "coffee", "batteries", "paper",
-      "sugar", "tea", "candles", "stamps", "flour"};
+      "milk",  "bread", "soap", "apples",  "coffee", "batteries",
+      "paper", "sugar", "tea",  "candles", "stamps", "flour"
+  };
   static constexpr std::string_view kLists[] = {
-      "shopping", "party", "weekend", "office"};
+      "shopping", "party", "weekend", "office"
+  };
   static constexpr std::string_view kRequests[] = {
       "Add $a and $b to my $l list.", "Put $a and $b on the $l list.",
-      "My $l list needs $a and $b."};
+      "My $l list needs $a and $b."
+  };
   static constexpr std::string_view kAnswers[] = {
-      "I added $a and $b to the $l list.",
-      "Done. The $l list now has $n items."};
+      "I added $a and $b to the $l list.", "Done. The $l list now has $n items."
+  };
   Slots s;
   set_pair(s, dice, kItems, 'a', 'b');
   s.set('l', dice.pick(Words(kLists)));
@@ -382,10 +426,11 @@ Scene play_units(Dice& dice) {
                 {"metres", "centimetres", 100},  {"weeks", "days", 7},
                 {"litres", "millilitres", 1000}, {"minutes", "seconds", 60}};
   static constexpr std::string_view kRequests[] = {
-      "How many $t are $n $f?", "Convert $n $f to $t.",
-      "$n $f in $t?"};
+      "How many $t are $n $f?", "Convert $n $f to $t.", "$n $f in $t?"
+  };
   static constexpr std::string_view kAnswers[] = {
-      "$n $f are $v $t.", "That is $v $t."};
+      "$n $f are $v $t.", "That is $v $t."
+  };
   Slots s;
   const auto& unit = dice.pick(kUnits);
   const std::int64_t n = dice.between(2, 500);
@@ -403,9 +448,11 @@ Scene play_units(Dice& dice) {
 Scene play_time_in(Dice& dice) {
   static constexpr std::string_view kRequests[] = {
       "What time is it in $c?", "Tell me the time in $c.",
-      "I want to call $p in $c. How late is it there?"};
+      "I want to call $p in $c. How late is it there?"
+  };
   static constexpr std::string_view kAnswers[] = {
-      "It is $h in $c.", "The local time in $c is $h."};
+      "It is $h in $c.", "The local time in $c is $h."
+  };
   Slots s;
   s.set('c', dice.pick(Words(kCities)));
   s.set('p', dice.pick(Words(kNames)));
@@ -421,12 +468,13 @@ Scene play_time_in(Dice& dice) {
 Scene play_route(Dice& dice) {
   static constexpr std::string_view kModes[] = {"car", "train", "bicycle"};
   static constexpr std::string_view kRequests[] = {
-      "How do I get from $a to $b by $m?",
-      "Find a route from $a to $b by $m.",
-      "How long does it take from $a to $b by $m?"};
+      "How do I get from $a to $b by $m?", "Find a route from $a to $b by $m.",
+      "How long does it take from $a to $b by $m?"
+  };
   static constexpr std::string_view kAnswers[] = {
       "From $a to $b it is $k km by $m, about $n hours.",
-      "By $m it takes about $n hours for the $k km."};
+      "By $m it takes about $n hours for the $k km."
+  };
   Slots s;
   set_pair(s, dice, kCities, 'a', 'b');
   s.set('m', dice.pick(Words(kModes)));

@@ -8,23 +8,25 @@ constexpr std::string_view kSystem[] = {
     "Answer briefly. Call a tool only when the request needs one.",
     "You can call the tools you are given. Never invent a result.",
     "You are a careful assistant with access to tools.",
-    "Help the user. If no tool fits, say so."};
+    "Help the user. If no tool fits, say so."
+};
 
 constexpr std::string_view kCapitals[][2] = {
-    {"France", "Paris"},     {"Japan", "Tokyo"},      {"Kenya", "Nairobi"},
-    {"Peru", "Lima"},        {"Norway", "Oslo"},      {"Egypt", "Cairo"},
-    {"Germany", "Berlin"},   {"Spain", "Madrid"},     {"Ghana", "Accra"},
-    {"Greece", "Athens"},    {"Cuba", "Havana"},      {"Poland", "Warsaw"},
-    {"Portugal", "Lisbon"},  {"Austria", "Vienna"},   {"Vietnam", "Hanoi"},
-    {"Ireland", "Dublin"},   {"Ecuador", "Quito"},    {"Canada", "Ottawa"},
+    {"France", "Paris"},       {"Japan", "Tokyo"},       {"Kenya", "Nairobi"},
+    {"Peru", "Lima"},          {"Norway", "Oslo"},       {"Egypt", "Cairo"},
+    {"Germany", "Berlin"},     {"Spain", "Madrid"},      {"Ghana", "Accra"},
+    {"Greece", "Athens"},      {"Cuba", "Havana"},       {"Poland", "Warsaw"},
+    {"Portugal", "Lisbon"},    {"Austria", "Vienna"},    {"Vietnam", "Hanoi"},
+    {"Ireland", "Dublin"},     {"Ecuador", "Quito"},     {"Canada", "Ottawa"},
     {"Australia", "Canberra"}, {"South Korea", "Seoul"}, {"Italy", "Rome"},
-    {"Finland", "Helsinki"}, {"Sweden", "Stockholm"}, {"Chile", "Santiago"}};
+    {"Finland", "Helsinki"},   {"Sweden", "Stockholm"},  {"Chile", "Santiago"}
+};
 
 constexpr std::string_view kOpposites[][2] = {
-    {"hot", "cold"},   {"big", "small"},  {"fast", "slow"},
-    {"early", "late"}, {"happy", "sad"},  {"light", "dark"},
-    {"rich", "poor"},  {"loud", "quiet"}, {"empty", "full"},
-    {"new", "old"},    {"wet", "dry"},    {"soft", "hard"}};
+    {"hot", "cold"},   {"big", "small"},  {"fast", "slow"}, {"early", "late"},
+    {"happy", "sad"},  {"light", "dark"}, {"rich", "poor"}, {"loud", "quiet"},
+    {"empty", "full"}, {"new", "old"},    {"wet", "dry"},   {"soft", "hard"}
+};
 
 constexpr std::string_view kFacts[][2] = {
     {"Why is the sky blue?",
@@ -40,9 +42,9 @@ constexpr std::string_view kFacts[][2] = {
     {"Thanks!", "You are welcome."},
     {"Thank you, that helps.", "I am glad it helps."},
     {"Hello!", "Hello! What can I do for you?"},
-    {"Who are you?", "I am an assistant. I can answer questions and use tools."},
-    {"Tell me a joke.",
-     "Why did the bicycle fall over? It was two tired."},
+    {"Who are you?",
+     "I am an assistant. I can answer questions and use tools."},
+    {"Tell me a joke.", "Why did the bicycle fall over? It was two tired."},
     {"What is the freezing point of water in celsius?",
      "Water freezes at 0 degrees celsius."},
     {"How many days are in a week?", "A week has seven days."},
@@ -53,12 +55,14 @@ constexpr std::string_view kFacts[][2] = {
      "Plants need light, water, air and nutrients from the soil."},
     {"What is the opposite direction of north?", "South."},
     {"Can you keep a secret?",
-     "I do not pass on what you tell me, but please do not share passwords."}};
+     "I do not pass on what you tell me, but please do not share passwords."}
+};
 
 constexpr std::string_view kRefusals[] = {
     "I am sorry, none of my tools can $a.",
     "I cannot $a with the tools I have.",
-    "I have no tool to $a, so I cannot help with that."};
+    "I have no tool to $a, so I cannot help with that."
+};
 
 std::pair<std::string, std::string> sum(Dice& dice) {
   const std::int64_t a = dice.between(1, 20), b = dice.between(1, 20);
@@ -71,7 +75,9 @@ std::pair<std::string, std::string> sum(Dice& dice) {
 
 }  // namespace
 
-std::string_view system_line(Dice& dice) { return dice.pick(Words(kSystem)); }
+std::string_view system_line(Dice& dice) {
+  return dice.pick(Words(kSystem));
+}
 
 std::pair<std::string, std::string> small_talk(Dice& dice) {
   Slots s;
@@ -80,17 +86,22 @@ std::pair<std::string, std::string> small_talk(Dice& dice) {
       const auto& row = dice.pick(kCapitals);
       s.set('a', row[0]);
       s.set('b', row[1]);
-      return {filled("What is the capital of $a?", s),
-              filled("The capital of $a is $b.", s)};
+      return {
+          filled("What is the capital of $a?", s),
+          filled("The capital of $a is $b.", s)
+      };
     }
     case 1: {
       const auto& row = dice.pick(kOpposites);
       s.set('a', row[0]);
       s.set('b', row[1]);
-      return {filled("What is the opposite of $a?", s),
-              filled("The opposite of $a is $b.", s)};
+      return {
+          filled("What is the opposite of $a?", s),
+          filled("The opposite of $a is $b.", s)
+      };
     }
-    case 2: return sum(dice);
+    case 2:
+      return sum(dice);
     default: {
       const auto& row = dice.pick(kFacts);
       return {std::string(row[0]), std::string(row[1])};

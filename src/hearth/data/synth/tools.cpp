@@ -68,7 +68,10 @@ Shape pick_shape(Dice& dice) {
 
 // `count` different tools of the catalog, `keep` first when it is one.
 std::vector<const Tool*> offer(
-    Dice& dice, const Tool* keep, const Tool* avoid, std::size_t count
+    Dice& dice,
+    const Tool* keep,
+    const Tool* avoid,
+    std::size_t count
 ) {
   const auto all = tool_catalog();
   std::vector<const Tool*> offered;
@@ -100,7 +103,13 @@ void talk(Dice& dice, Transcript& transcript) {
   transcript.say("assistant", answer);
 }
 
-void act(Dice& dice, Transcript& transcript, const Tool& tool, const Scene& scene, bool clarify) {
+void act(
+    Dice& dice,
+    Transcript& transcript,
+    const Tool& tool,
+    const Scene& scene,
+    bool clarify
+) {
   if (clarify) {
     transcript.say("user", scene.vague);
     transcript.say("assistant", scene.question);
@@ -142,7 +151,9 @@ void append_tools(RandomKey key, std::string& out) {
       }
       break;
     }
-    case Shape::kTalk: talk(dice, transcript); break;
+    case Shape::kTalk:
+      talk(dice, transcript);
+      break;
     case Shape::kMissing:
       transcript.say("user", scene.request);
       transcript.say("assistant", refusal(dice, tool.ability));

@@ -10,12 +10,14 @@ namespace hearth::data::jinja {
 namespace {
 
 [[noreturn]] void unsupported(
-    std::string_view op, const Value& a, const Value& b
+    std::string_view op,
+    const Value& a,
+    const Value& b
 ) {
   const std::string shown = op == "**" ? "** or pow()" : std::string(op);
   fail_type(
-      "unsupported operand type(s) for " + shown + ": " +
-      quote(type_name(a)) + " and " + quote(type_name(b))
+      "unsupported operand type(s) for " + shown + ": " + quote(type_name(a)) +
+      " and " + quote(type_name(b))
   );
 }
 
@@ -47,9 +49,7 @@ Value power(std::int64_t base, std::int64_t exponent) {
     if (base == 0) {
       fail_value("0.0 cannot be raised to a negative power");
     }
-    return std::pow(
-        static_cast<double>(base), static_cast<double>(exponent)
-    );
+    return std::pow(static_cast<double>(base), static_cast<double>(exponent));
   }
   if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
   if (base == -1) return exponent % 2 == 0 ? 1 : -1;
@@ -96,8 +96,12 @@ Value float_op(std::string_view op, double a, double b) {
   return std::round((a - r) / b);
 }
 
-bool is_list(const Value& v) { return v.is_kind(SequenceKind::kList); }
-bool is_tuple(const Value& v) { return v.is_kind(SequenceKind::kTuple); }
+bool is_list(const Value& v) {
+  return v.is_kind(SequenceKind::kList);
+}
+bool is_tuple(const Value& v) {
+  return v.is_kind(SequenceKind::kTuple);
+}
 
 Value concatenate(const Value& a, const Value& b) {
   const std::vector<Value>& left = a.sequence().items;

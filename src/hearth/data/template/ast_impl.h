@@ -23,7 +23,7 @@ enum class ExprKind : std::uint8_t {
   kNamespace,  // text, id, attribute in `extra`: a target of set only
   kList,
   kTuple,
-  kDict,     // key, value, key, value ...
+  kDict,       // key, value, key, value ...
   kAttribute,  // items[0].text
   kItem,       // items[0][items[1]]
   kSlice,      // items[0][items[1]:items[2]:items[3]], absent ones null
@@ -56,17 +56,17 @@ struct Expr {
 };
 
 enum class StmtKind : std::uint8_t {
-  kOutput,      // exprs, each printed
-  kIf,          // exprs are the tests, blocks their bodies, then the else
-  kFor,         // target, exprs: iterable, test (may be null); body, else
-  kSet,         // target, exprs[0]
-  kSetBlock,    // target, exprs[0]: filter or null; body
-  kMacro,       // name, parameters; body
-  kCallBlock,   // exprs[0]: the call, parameters; body
-  kFilterBlock, // exprs[0]; body
-  kWith,        // targets in parameters' order: exprs; body
-  kGeneration,  // body
-  kScope,       // body in a scope of its own
+  kOutput,       // exprs, each printed
+  kIf,           // exprs are the tests, blocks their bodies, then the else
+  kFor,          // target, exprs: iterable, test (may be null); body, else
+  kSet,          // target, exprs[0]
+  kSetBlock,     // target, exprs[0]: filter or null; body
+  kMacro,        // name, parameters; body
+  kCallBlock,    // exprs[0]: the call, parameters; body
+  kFilterBlock,  // exprs[0]; body
+  kWith,         // targets in parameters' order: exprs; body
+  kGeneration,   // body
+  kScope,        // body in a scope of its own
   kBreak,
   kContinue,
 };

@@ -27,9 +27,9 @@ Value refused(const Value& holder, std::string_view name) {
 }
 
 bool changes_its_value(const Value& value, std::string_view name) {
-  static constexpr std::string_view kList[] = {
-      "append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"
-  };
+  static constexpr std::string_view kList[] = {"append",  "clear",  "pop",
+                                               "reverse", "insert", "sort",
+                                               "extend",  "remove"};
   static constexpr std::string_view kDict[] = {
       "clear", "pop", "popitem", "setdefault", "update"
   };
@@ -93,7 +93,10 @@ std::optional<Value> element(const Value& value, const Value& key) {
 }
 
 std::int64_t slice_bound(
-    const Value& bound, std::int64_t otherwise, std::int64_t count, bool down
+    const Value& bound,
+    std::int64_t otherwise,
+    std::int64_t count,
+    bool down
 ) {
   if (bound.is_none()) return otherwise;
   if (!bound.is_integral()) {
@@ -127,7 +130,10 @@ Value get_item(const Value& value, const Value& key) {
 }
 
 Value get_slice(
-    const Value& value, const Value& start, const Value& stop, const Value& step
+    const Value& value,
+    const Value& start,
+    const Value& stop,
+    const Value& step
 ) {
   require_defined(value);
   const bool sliced = value.is_string() || value.is_kind(SequenceKind::kList) ||
@@ -144,11 +150,8 @@ Value get_slice(
   }
   const std::int64_t count = length(value);
   // A longer step than the whole picks the same elements.
-  const std::int64_t by = step.is_none() ? 1
-                                         : std::clamp(
-                                               step.integer(), -count - 1,
-                                               count + 1
-                                           );
+  const std::int64_t by =
+      step.is_none() ? 1 : std::clamp(step.integer(), -count - 1, count + 1);
   if (by == 0) fail_value("slice step cannot be zero");
   const bool down = by < 0;
   const std::int64_t from =
@@ -157,9 +160,8 @@ Value get_slice(
   if (value.is_string() && by == 1) {
     const std::string& text = value.text();
     const std::size_t a = byte_offset(text, static_cast<std::size_t>(from));
-    const std::size_t b = byte_offset(
-        text, static_cast<std::size_t>(std::max(from, to))
-    );
+    const std::size_t b =
+        byte_offset(text, static_cast<std::size_t>(std::max(from, to)));
     Meter::allocate(b - a);
     Meter::work(b / 64);
     return text.substr(a, b - a);
@@ -178,7 +180,9 @@ Value get_slice(
 }
 
 Parameters::Parameters(
-    std::string_view function, std::string_view names, Arguments& arguments
+    std::string_view function,
+    std::string_view names,
+    Arguments& arguments
 )
     : function_(function) {
   std::vector<std::string_view> known;
@@ -196,14 +200,14 @@ Parameters::Parameters(
   if (arguments.positional.size() > positional) {
     fail_type(
         function_ + "() takes at most " + std::to_string(positional) +
-        " arguments (" + std::to_string(arguments.positional.size()) +
-        " given)"
+        " arguments (" + std::to_string(arguments.positional.size()) + " given)"
     );
   }
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
     values_[i] = arguments.positional[i];
   }
   for (const auto& [name, value] : arguments.named) {
+    Meter::work();
     const auto at = std::ranges::find(known, name);
     if (at == known.end()) {
       fail_type(
@@ -234,7 +238,8 @@ Value Parameters::get(std::size_t index, Value otherwise) const {
 }
 
 std::int64_t Parameters::integer(
-    std::size_t index, std::int64_t otherwise
+    std::size_t index,
+    std::int64_t otherwise
 ) const {
   if (!values_[index]) return otherwise;
   const Value& value = *values_[index];

@@ -13,7 +13,10 @@ Value get_attribute(const Value& value, std::string_view name);
 Value get_item(const Value& value, const Value& key);
 // Bounds may be None.
 Value get_slice(
-    const Value& value, const Value& start, const Value& stop, const Value& step
+    const Value& value,
+    const Value& start,
+    const Value& stop,
+    const Value& step
 );
 // A method of a built-in type, bound to its value; nothing when the type has
 // no such method.
@@ -24,7 +27,9 @@ class Parameters {
  public:
   // `names` in order, separated by spaces; "*" in front means by name only.
   Parameters(
-      std::string_view function, std::string_view names, Arguments& arguments
+      std::string_view function,
+      std::string_view names,
+      Arguments& arguments
   );
   bool has(std::size_t index) const { return values_[index].has_value(); }
   const Value& at(std::size_t index) const;

@@ -12,12 +12,16 @@ Value Interpreter::evaluate(const Expr& expr) {
   Meter::work();
   const auto item = [&](std::size_t i) { return evaluate(*expr.items[i]); };
   switch (expr.kind) {
-    case ExprKind::kConstant: return expr.constant;
+    case ExprKind::kConstant:
+      return expr.constant;
     case ExprKind::kNamespace:
-    case ExprKind::kName: return evaluate_name(expr);
+    case ExprKind::kName:
+      return evaluate_name(expr);
     case ExprKind::kList:
-    case ExprKind::kTuple: return evaluate_sequence(expr);
-    case ExprKind::kDict: return evaluate_dict(expr);
+    case ExprKind::kTuple:
+      return evaluate_sequence(expr);
+    case ExprKind::kDict:
+      return evaluate_dict(expr);
     case ExprKind::kAttribute: {
       const Value object = item(0);
       at(expr);
@@ -28,9 +32,12 @@ Value Interpreter::evaluate(const Expr& expr) {
       at(expr);
       return get_item(object, key);
     }
-    case ExprKind::kSlice: return evaluate_slice(expr);
-    case ExprKind::kCall: return evaluate_call(expr);
-    case ExprKind::kFilter: return evaluate_filter(expr, item(0));
+    case ExprKind::kSlice:
+      return evaluate_slice(expr);
+    case ExprKind::kCall:
+      return evaluate_call(expr);
+    case ExprKind::kFilter:
+      return evaluate_filter(expr, item(0));
     case ExprKind::kTest: {
       const Value value = item(0);
       Arguments arguments = evaluate_arguments(expr, 1);
@@ -42,8 +49,10 @@ Value Interpreter::evaluate(const Expr& expr) {
       at(expr);
       return arithmetic(expr.text, left, right);
     }
-    case ExprKind::kConcat: return evaluate_concat(expr);
-    case ExprKind::kCompare: return evaluate_compare(expr);
+    case ExprKind::kConcat:
+      return evaluate_concat(expr);
+    case ExprKind::kCompare:
+      return evaluate_compare(expr);
     case ExprKind::kAnd: {
       Value left = item(0);
       return truthy(left) ? item(1) : left;
@@ -52,7 +61,8 @@ Value Interpreter::evaluate(const Expr& expr) {
       Value left = item(0);
       return truthy(left) ? left : item(1);
     }
-    case ExprKind::kNot: return !truthy(item(0));
+    case ExprKind::kNot:
+      return !truthy(item(0));
     case ExprKind::kNegate: {
       const Value value = item(0);
       at(expr);
@@ -63,13 +73,15 @@ Value Interpreter::evaluate(const Expr& expr) {
       at(expr);
       return value.is_bool() ? Value(value.integer()) : value;
     }
-    case ExprKind::kCondition: return evaluate_condition(expr);
+    case ExprKind::kCondition:
+      return evaluate_condition(expr);
   }
   return {};
 }
 
 Value Interpreter::evaluate_name(const Expr& expr) {
   for (Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
+    Meter::work(scope->variables.size() / 16);
     if (const Value* found = scope->find(expr.id)) return *found;
   }
   const auto id = static_cast<std::size_t>(expr.id);

@@ -11,7 +11,10 @@ std::string describe(const std::string& message, int line, int column) {
 }  // namespace
 
 TemplateError::TemplateError(
-    TemplateFault fault, std::string message, int line, int column
+    TemplateFault fault,
+    std::string message,
+    int line,
+    int column
 )
     : FormatError(describe(message, line, column)),
       fault_(fault),

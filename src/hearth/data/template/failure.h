@@ -22,9 +22,7 @@ enum class TemplateFault {
 // the position in the template, both counted from 1.
 class TemplateError : public FormatError {
  public:
-  TemplateError(
-      TemplateFault fault, std::string message, int line, int column
-  );
+  TemplateError(TemplateFault fault, std::string message, int line, int column);
   TemplateFault fault() const noexcept { return fault_; }
   const std::string& message() const noexcept { return message_; }
   int line() const noexcept { return line_; }

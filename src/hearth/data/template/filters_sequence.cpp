@@ -23,10 +23,11 @@ Value follow(const Value& item, const Value& path) {
     const bool index =
         !part.empty() && part.size() < 18 &&
         part.find_first_not_of("0123456789") == std::string_view::npos;
-    value = index ? get_item(value, Value(std::int64_t{
-                                       std::stoll(std::string(part))
-                                   }))
-                  : get_item(value, Value(part));
+    value = index
+                ? get_item(
+                      value, Value(std::int64_t{std::stoll(std::string(part))})
+                  )
+                : get_item(value, Value(part));
   }
   return value;
 }
@@ -40,8 +41,8 @@ Value key_of(const Value& item, const Value& attribute, bool case_sensitive) {
 
 Value default_filter(Runtime&, const Value& value, Arguments& arguments) {
   const Parameters p("default", "default_value boolean", arguments);
-  const bool replaced = value.is_undefined() ||
-                        (truthy(p.get(1, false)) && !truthy(value));
+  const bool replaced =
+      value.is_undefined() || (truthy(p.get(1, false)) && !truthy(value));
   return replaced ? p.get(0, "") : value;
 }
 
@@ -209,9 +210,9 @@ Value unique(Runtime&, const Value& value, Arguments& arguments) {
   for (const Value& item : items_of(value)) {
     Value key = key_of(item, p.get(1, Value()), truthy(p.get(0, false)));
     check_hashable(key);
-    const bool known = std::any_of(seen.begin(), seen.end(), [&](const auto& k) {
-      return equal(k, key);
-    });
+    const bool known = std::any_of(
+        seen.begin(), seen.end(), [&](const auto& k) { return equal(k, key); }
+    );
     if (known) continue;
     seen.push_back(std::move(key));
     out.push_back(item);
@@ -264,8 +265,8 @@ Value extreme(Runtime&, const Value& value, Arguments& arguments) {
 Value items(Runtime&, const Value& value, Arguments& arguments) {
   const Parameters none("items", "", arguments);
   if (value.is_undefined()) return generator({});
-  Value made = generator(value.is_dict() ? pairs_of(value)
-                                         : std::vector<Value>());
+  Value made =
+      generator(value.is_dict() ? pairs_of(value) : std::vector<Value>());
   if (!value.is_dict()) {
     made.sequence().failure = "Can only get item pairs from a mapping.";
   }
@@ -332,10 +333,12 @@ Value groupby(Runtime&, const Value& value, Arguments& arguments) {
   const auto flush = [&] {
     if (group.empty()) return;
     const Value name = follow(group.front(), attribute);
-    out.push_back(Value::tuple(
-        {name.is_undefined() && p.has(1) ? p.at(1) : name,
-         Value::list(std::move(group))}
-    ));
+    out.push_back(
+        Value::tuple(
+            {name.is_undefined() && p.has(1) ? p.at(1) : name,
+             Value::list(std::move(group))}
+        )
+    );
     group.clear();
   };
   std::vector<std::pair<Value, Value>> keyed;

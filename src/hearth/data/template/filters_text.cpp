@@ -63,8 +63,8 @@ Value title(Runtime&, const Value& value, Arguments& arguments) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t start = at;
     const char32_t c = next_code_point(text, at);
-    const bool ends = is_space(c) || c == '-' || c == '(' || c == '{' ||
-                      c == '[' || c == '<';
+    const bool ends =
+        is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
     if (!ends) continue;
     flush(start);
     out += text.substr(start, at - start);
@@ -89,8 +89,7 @@ Value indent(Runtime&, const Value& value, Arguments& arguments) {
       width.is_string()
           ? width.text()
           : arithmetic("*", Value(" "), Value(p.integer(0, 4))).text();
-  const std::string text =
-      arithmetic("+", value, Value("\n")).text();
+  const std::string text = arithmetic("+", value, Value("\n")).text();
   const auto lines = split_lines(text, false);
   std::string out;
   const bool blank = truthy(p.get(2, false));
@@ -111,8 +110,7 @@ Value truncate(Runtime&, const Value& value, Arguments& arguments) {
   const Parameters p("truncate", "length killwords end leeway", arguments);
   const std::int64_t size = p.integer(0, 255);
   const std::string end = p.has(2) ? p.text(2) : "...";
-  const std::int64_t leeway =
-      p.get(3, Value()).is_none() ? 5 : p.integer(3, 5);
+  const std::int64_t leeway = p.get(3, Value()).is_none() ? 5 : p.integer(3, 5);
   const auto end_size = static_cast<std::int64_t>(code_point_count(end));
   if (size < end_size) {
     fail_value(
@@ -164,12 +162,23 @@ Value escape(Runtime&, const Value& value, Arguments& arguments) {
   std::string out;
   for (const char c : str(value)) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&#34;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
     }
   }
   Meter::allocate(out.size());
@@ -201,9 +210,8 @@ Value integer(Runtime&, const Value& value, Arguments& arguments) {
     std::int64_t number = 0;
     const auto base = static_cast<int>(p.integer(1, 10));
     if (base < 2 || base > 36) fail_value("int() base must be >= 2 and <= 36");
-    const auto read = std::from_chars(
-        text.data(), text.data() + text.size(), number, base
-    );
+    const auto read =
+        std::from_chars(text.data(), text.data() + text.size(), number, base);
     if (read.ec == std::errc{} && read.ptr == text.data() + text.size()) {
       return number;
     }

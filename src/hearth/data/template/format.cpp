@@ -31,14 +31,16 @@ std::string padded(std::string text, const Conversion& how) {
 std::string number_text(const Value& value, const Conversion& how) {
   if (!value.is_number()) {
     const bool real = how.type == 'f' || how.type == 'e' || how.type == 'g';
-    if (real) fail_type("must be real number, not " + std::string(type_name(value)));
+    if (real)
+      fail_type("must be real number, not " + std::string(type_name(value)));
     fail_type(
-        std::string("%") + how.type + " format: a real number is required, not " +
+        std::string("%") + how.type +
+        " format: a real number is required, not " +
         std::string(type_name(value))
     );
   }
-  const bool whole = how.type == 'd' || how.type == 'x' || how.type == 'X' ||
-                     how.type == 'o';
+  const bool whole =
+      how.type == 'd' || how.type == 'x' || how.type == 'X' || how.type == 'o';
   // The format is built from checked parts, never from the template's text.
   const std::string head = "%" + how.flags + "*.*";
   char buffer[512];
@@ -47,9 +49,9 @@ std::string number_text(const Value& value, const Conversion& how) {
     if (value.is_float() && !(std::fabs(value.number()) < 9e18)) {
       fail_value("cannot convert float to integer");
     }
-    const long long integer =
-        value.is_float() ? static_cast<long long>(value.number())
-                         : static_cast<long long>(value.integer());
+    const long long integer = value.is_float()
+                                  ? static_cast<long long>(value.number())
+                                  : static_cast<long long>(value.integer());
     size = std::snprintf(
         buffer, sizeof buffer, (head + "ll" + how.type).c_str(), how.width,
         how.precision, integer
@@ -77,8 +79,8 @@ int read_number(std::string_view format, std::size_t& at) {
 
 Conversion read_conversion(std::string_view format, std::size_t& at) {
   Conversion how;
-  while (at < format.size() && std::string_view("-+ #0").find(format[at]) !=
-                                   std::string_view::npos) {
+  while (at < format.size() &&
+         std::string_view("-+ #0").find(format[at]) != std::string_view::npos) {
     if (how.flags.find(format[at]) == std::string::npos) {
       how.flags += format[at];
     }
@@ -109,16 +111,16 @@ std::string convert(const Value& value, const Conversion& how) {
     return padded(std::move(text), how);
   }
   if (std::string_view("dxXofFeEgG").find(how.type) == std::string_view::npos) {
-    fail_value(
-        std::string("unsupported format character '") + how.type + "'"
-    );
+    fail_value(std::string("unsupported format character '") + how.type + "'");
   }
   return number_text(value, how);
 }
 
 // The value a replacement field like `0.name[key]` stands for.
 Value field_value(
-    std::string_view field, const Arguments& arguments, std::size_t& automatic
+    std::string_view field,
+    const Arguments& arguments,
+    std::size_t& automatic
 ) {
   const std::size_t end = field.find_first_of(".[");
   const std::string_view first = field.substr(0, end);
@@ -149,7 +151,8 @@ Value field_value(
   while (!field.empty()) {
     const bool element = field.front() == '[';
     field.remove_prefix(1);
-    const std::size_t stop = element ? field.find(']') : field.find_first_of(".[");
+    const std::size_t stop =
+        element ? field.find(']') : field.find_first_of(".[");
     const std::string_view name = field.substr(0, stop);
     value = element ? get_item(value, Value(name)) : get_attribute(value, name);
     field = stop == field.npos ? std::string_view()
@@ -226,8 +229,10 @@ std::string brace_format(std::string_view format, const Arguments& arguments) {
       if (field.find(':') != field.npos) {
         fail_value("format specifications are not supported in templates");
       }
-      const bool as_repr = field.size() > 1 && field.substr(field.size() - 2) == "!r";
-      const bool as_str = field.size() > 1 && field.substr(field.size() - 2) == "!s";
+      const bool as_repr =
+          field.size() > 1 && field.substr(field.size() - 2) == "!r";
+      const bool as_str =
+          field.size() > 1 && field.substr(field.size() - 2) == "!s";
       if (as_repr || as_str) field.remove_suffix(2);
       const Value value = field_value(field, arguments, automatic);
       out += as_repr ? repr(value) : str(value);

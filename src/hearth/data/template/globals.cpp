@@ -148,10 +148,10 @@ Value function(std::string_view name, Function::Body body) {
   return Value(std::shared_ptr<Object>(std::make_shared<Function>(name, body)));
 }
 
-constexpr std::array<const char*, 7> kDays = {
-    "Sunday",   "Monday", "Tuesday", "Wednesday",
-    "Thursday", "Friday", "Saturday"
-};
+constexpr std::array<const char*, 7> kDays = {"Sunday",   "Monday",
+                                              "Tuesday",  "Wednesday",
+                                              "Thursday", "Friday",
+                                              "Saturday"};
 constexpr std::array<const char*, 12> kMonths = {
     "January", "February", "March",     "April",   "May",      "June",
     "July",    "August",   "September", "October", "November", "December"
@@ -168,41 +168,68 @@ std::string time_field(const std::tm& t, char code, bool padded) {
   const auto day = static_cast<std::size_t>(std::clamp(t.tm_wday, 0, 6));
   const auto month = static_cast<std::size_t>(std::clamp(t.tm_mon, 0, 11));
   switch (code) {
-    case 'Y': return std::to_string(t.tm_year + 1900);
-    case 'y': return number((t.tm_year + 1900) % 100, 2, padded);
-    case 'm': return number(t.tm_mon + 1, 2, padded);
-    case 'd': return number(t.tm_mday, 2, padded);
+    case 'Y':
+      return std::to_string(t.tm_year + 1900);
+    case 'y':
+      return number((t.tm_year + 1900) % 100, 2, padded);
+    case 'm':
+      return number(t.tm_mon + 1, 2, padded);
+    case 'd':
+      return number(t.tm_mday, 2, padded);
     case 'e': {
       const std::string text = std::to_string(t.tm_mday);
       return text.size() < 2 && padded ? " " + text : text;
     }
-    case 'H': return number(t.tm_hour, 2, padded);
-    case 'I': return number(hour12, 2, padded);
-    case 'M': return number(t.tm_min, 2, padded);
-    case 'S': return number(t.tm_sec, 2, padded);
-    case 'j': return number(t.tm_yday + 1, 3, padded);
-    case 'p': return t.tm_hour < 12 ? "AM" : "PM";
-    case 'A': return kDays[day];
-    case 'a': return std::string(kDays[day]).substr(0, 3);
-    case 'B': return kMonths[month];
+    case 'H':
+      return number(t.tm_hour, 2, padded);
+    case 'I':
+      return number(hour12, 2, padded);
+    case 'M':
+      return number(t.tm_min, 2, padded);
+    case 'S':
+      return number(t.tm_sec, 2, padded);
+    case 'j':
+      return number(t.tm_yday + 1, 3, padded);
+    case 'p':
+      return t.tm_hour < 12 ? "AM" : "PM";
+    case 'A':
+      return kDays[day];
+    case 'a':
+      return std::string(kDays[day]).substr(0, 3);
+    case 'B':
+      return kMonths[month];
     case 'b':
-    case 'h': return std::string(kMonths[month]).substr(0, 3);
-    case 'F': return format_time(t, "%Y-%m-%d");
+    case 'h':
+      return std::string(kMonths[month]).substr(0, 3);
+    case 'F':
+      return format_time(t, "%Y-%m-%d");
     case 'D':
-    case 'x': return format_time(t, "%m/%d/%y");
+    case 'x':
+      return format_time(t, "%m/%d/%y");
     case 'T':
-    case 'X': return format_time(t, "%H:%M:%S");
-    case 'R': return format_time(t, "%H:%M");
-    case 'c': return format_time(t, "%a %b %e %H:%M:%S %Y");
-    case 'u': return std::to_string(t.tm_wday == 0 ? 7 : t.tm_wday);
-    case 'w': return std::to_string(t.tm_wday);
-    case 'n': return "\n";
-    case 't': return "\t";
-    case 'f': return "000000";
+    case 'X':
+      return format_time(t, "%H:%M:%S");
+    case 'R':
+      return format_time(t, "%H:%M");
+    case 'c':
+      return format_time(t, "%a %b %e %H:%M:%S %Y");
+    case 'u':
+      return std::to_string(t.tm_wday == 0 ? 7 : t.tm_wday);
+    case 'w':
+      return std::to_string(t.tm_wday);
+    case 'n':
+      return "\n";
+    case 't':
+      return "\t";
+    case 'f':
+      return "000000";
     case 'z':
-    case 'Z': return "";  // a naive time, as datetime.now() is
-    case '%': return "%";
-    default: return std::string("%") + code;
+    case 'Z':
+      return "";  // a naive time, as datetime.now() is
+    case '%':
+      return "%";
+    default:
+      return std::string("%") + code;
   }
 }
 

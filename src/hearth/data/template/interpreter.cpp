@@ -1,9 +1,8 @@
 // Statements.
-#include "hearth/data/template/interpreter_impl.h"
-
 #include <algorithm>
 
 #include "hearth/data/template/attributes.h"
+#include "hearth/data/template/interpreter_impl.h"
 #include "hearth/data/template/loop_impl.h"
 #include "hearth/data/template/meter.h"
 #include "hearth/data/template/python.h"
@@ -117,22 +116,41 @@ Interpreter::Flow Interpreter::execute(const Stmt& stmt) {
   Meter::work();
   offset_ = stmt.offset;
   switch (stmt.kind) {
-    case StmtKind::kOutput: output(stmt); break;
-    case StmtKind::kIf: return run_if(stmt);
-    case StmtKind::kFor: return run_for(stmt);
-    case StmtKind::kSet: run_set(stmt); break;
-    case StmtKind::kSetBlock: run_set_block(stmt); break;
-    case StmtKind::kMacro: define_macro(stmt); break;
-    case StmtKind::kCallBlock: run_call_block(stmt); break;
-    case StmtKind::kFilterBlock: run_filter_block(stmt); break;
-    case StmtKind::kWith: return run_with(stmt);
-    case StmtKind::kGeneration: run_generation(stmt); break;
+    case StmtKind::kOutput:
+      output(stmt);
+      break;
+    case StmtKind::kIf:
+      return run_if(stmt);
+    case StmtKind::kFor:
+      return run_for(stmt);
+    case StmtKind::kSet:
+      run_set(stmt);
+      break;
+    case StmtKind::kSetBlock:
+      run_set_block(stmt);
+      break;
+    case StmtKind::kMacro:
+      define_macro(stmt);
+      break;
+    case StmtKind::kCallBlock:
+      run_call_block(stmt);
+      break;
+    case StmtKind::kFilterBlock:
+      run_filter_block(stmt);
+      break;
+    case StmtKind::kWith:
+      return run_with(stmt);
+    case StmtKind::kGeneration:
+      run_generation(stmt);
+      break;
     case StmtKind::kScope: {
       const ScopeGuard guard(*this, scope_);
       return execute(stmt.blocks[0]);
     }
-    case StmtKind::kBreak: return Flow::kBreak;
-    case StmtKind::kContinue: return Flow::kContinue;
+    case StmtKind::kBreak:
+      return Flow::kBreak;
+    case StmtKind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNext;
 }
@@ -151,8 +169,8 @@ void Interpreter::write(const Value& value) {
   const std::size_t before = out_->size();
   if (value.is_string()) {
     // Checked first, so that nothing over the limit is ever copied.
-    const bool over = out_ == &root_ && value.text().size() >
-                                            limits_.max_output_bytes - before;
+    const bool over = out_ == &root_ &&
+                      value.text().size() > limits_.max_output_bytes - before;
     if (!over) *out_ += value.text();
     if (!over && out_ == &root_) return;
   } else {
@@ -224,14 +242,14 @@ Interpreter::Flow Interpreter::run_for(const Stmt& stmt) {
 void Interpreter::assign(const Expr& target, const Value& value) {
   at(target);
   if (target.kind == ExprKind::kName) {
+    Meter::work(scope_->variables.size() / 16);
     if (scope_->find(target.id) == nullptr) Meter::allocate(sizeof(Value));
     return scope_->set(target.id, value);
   }
   if (target.kind == ExprKind::kNamespace) {
     const Value space = evaluate_name(target);
-    auto* made = space.is_object()
-                     ? dynamic_cast<Namespace*>(&space.object())
-                     : nullptr;
+    auto* made =
+        space.is_object() ? dynamic_cast<Namespace*>(&space.object()) : nullptr;
     if (made == nullptr) {
       fail_type("cannot assign attribute on non-namespace object");
     }

@@ -66,8 +66,7 @@ const UnaryEntry kUnary[] = {
     {"lower", [](const Value& v) { return cased(v, false); }},
     {"upper", [](const Value& v) { return cased(v, true); }},
     {"escaped", [](const Value&) { return false; }},
-    {"filter",
-     [](const Value& v) {
+    {"filter", [](const Value& v) {
        return v.is_string() && (find_text_filter(v.text()) != nullptr ||
                                 find_sequence_filter(v.text()) != nullptr);
      }},
@@ -101,15 +100,18 @@ const BinaryEntry kBinary[] = {
 
 [[noreturn]] void wrong_count(std::string_view name, std::size_t given) {
   fail_type(
-      "test_" + std::string(name) + "() takes another number of arguments than " +
-      std::to_string(given)
+      "test_" + std::string(name) +
+      "() takes another number of arguments than " + std::to_string(given)
   );
 }
 
 }  // namespace
 
 bool apply_test(
-    Runtime&, std::string_view name, const Value& value, Arguments& arguments
+    Runtime&,
+    std::string_view name,
+    const Value& value,
+    Arguments& arguments
 ) {
   const std::size_t given =
       arguments.positional.size() + arguments.named.size();

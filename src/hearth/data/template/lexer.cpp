@@ -9,7 +9,9 @@ namespace {
 
 using Kind = TokenKind;
 
-bool is_digit_char(char c) { return c >= '0' && c <= '9'; }
+bool is_digit_char(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool is_name_char(char c) {
   return is_digit_char(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -117,8 +119,11 @@ class Lexer {
   }
 
   // `word` and a closing tag at `from`; the position after, or npos.
-  std::size_t closed_word(std::string_view word, std::size_t from, char& sign)
-      const {
+  std::size_t closed_word(
+      std::string_view word,
+      std::size_t from,
+      char& sign
+  ) const {
     std::size_t at = skip_spaces(from);
     if (!follows(word, at)) return std::string_view::npos;
     at = skip_spaces(at + word.size());
@@ -152,9 +157,8 @@ class Lexer {
     while (at_ < source_.size()) {
       if (open.empty()) {
         const char sign = peek();
-        const bool signed_end =
-            (sign == '-' || (sign == '+' && mark == '%')) &&
-            follows(end, at_ + 1);
+        const bool signed_end = (sign == '-' || (sign == '+' && mark == '%')) &&
+                                follows(end, at_ + 1);
         if (signed_end || follows(end, at_)) {
           push(mark == '%' ? Kind::kBlockEnd : Kind::kVariableEnd, at_, "");
           close(at_ + 2 + signed_end, signed_end ? sign : '\0', mark == '%');
@@ -299,8 +303,9 @@ class Lexer {
   }
 
   void operation(std::string& open) {
-    static constexpr std::string_view kTwo[] = {"//", "**", "==",
-                                                "!=", ">=", "<="};
+    static constexpr std::string_view kTwo[] = {
+        "//", "**", "==", "!=", ">=", "<="
+    };
     static constexpr std::string_view kOne = "+-/*%~[](){}><=.:|,;";
     std::size_t size = 0;
     for (const std::string_view two : kTwo) {
@@ -322,7 +327,8 @@ class Lexer {
     } else if (c == '}' || c == ')' || c == ']') {
       const std::string found = std::string("unexpected '") + c + "'";
       if (open.empty()) fail(found, at_);
-      if (open.back() != c) fail(found + ", expected '" + open.back() + "'", at_);
+      if (open.back() != c)
+        fail(found + ", expected '" + open.back() + "'", at_);
       open.pop_back();
     }
     push(Kind::kOperator, at_, source_.substr(at_, size));
@@ -359,16 +365,26 @@ std::vector<Token> tokenize(std::string_view source) {
 std::string describe(const Token& token) {
   switch (token.kind) {
     case Kind::kName:
-    case Kind::kOperator: return token.text;
-    case Kind::kData: return "template data / text";
-    case Kind::kBlockBegin: return "begin of statement block";
-    case Kind::kBlockEnd: return "end of statement block";
-    case Kind::kVariableBegin: return "begin of print statement";
-    case Kind::kVariableEnd: return "end of print statement";
-    case Kind::kString: return "string";
-    case Kind::kInteger: return "integer";
-    case Kind::kFloat: return "float";
-    case Kind::kEnd: return "end of template";
+    case Kind::kOperator:
+      return token.text;
+    case Kind::kData:
+      return "template data / text";
+    case Kind::kBlockBegin:
+      return "begin of statement block";
+    case Kind::kBlockEnd:
+      return "end of statement block";
+    case Kind::kVariableBegin:
+      return "begin of print statement";
+    case Kind::kVariableEnd:
+      return "end of print statement";
+    case Kind::kString:
+      return "string";
+    case Kind::kInteger:
+      return "integer";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kEnd:
+      return "end of template";
   }
   return "token";
 }

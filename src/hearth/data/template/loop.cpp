@@ -1,10 +1,9 @@
 // Loops' and macros' objects, and the calling of macros.
-#include "hearth/data/template/loop_impl.h"
-
 #include <algorithm>
 
 #include "hearth/data/template/attributes.h"
 #include "hearth/data/template/failure.h"
+#include "hearth/data/template/loop_impl.h"
 #include "hearth/data/template/meter.h"
 #include "hearth/data/template/python.h"
 
@@ -71,7 +70,9 @@ const Value* Loop::attribute(std::string_view name) {
   return &answer_;
 }
 
-std::string Macro::repr() const { return "<Macro " + quote(stmt_.name) + ">"; }
+std::string Macro::repr() const {
+  return "<Macro " + quote(stmt_.name) + ">";
+}
 
 const Value* Macro::attribute(std::string_view name) {
   if (name != "name") return nullptr;
@@ -116,6 +117,7 @@ namespace {
 // Takes an argument given by name out of the call.
 std::optional<Value> take_named(Arguments& arguments, std::string_view name) {
   auto& named = arguments.named;
+  Meter::work(named.size() / 8);
   const auto at = std::ranges::find_if(named, [&](const auto& entry) {
     return entry.first == name;
   });
@@ -154,7 +156,9 @@ void check_rest(const Stmt& macro, const Arguments& arguments) {
 }  // namespace
 
 std::string Interpreter::call_macro(
-    const Stmt& macro, Scope* scope, Arguments& arguments
+    const Stmt& macro,
+    Scope* scope,
+    Arguments& arguments
 ) {
   const Meter::Nested nested;
   Scope* outer = std::exchange(scope_, enter(scope));
@@ -196,20 +200,20 @@ std::string Interpreter::call_macro(
     scope_->set(kwargs_id_, Value::dict(std::move(rest)));
   }
   if (macro.uses_varargs) {
-    const auto from = given.begin() + static_cast<std::ptrdiff_t>(
-                                          std::min(known, given.size())
-                                      );
+    const auto from =
+        given.begin() +
+        static_cast<std::ptrdiff_t>(std::min(known, given.size()));
     scope_->set(varargs_id_, Value::tuple({from, given.end()}));
   }
   for (std::size_t i = 0; i < known; ++i) {
     const Parameter& parameter = macro.parameters[i];
     if (!values[i]) {
-      values[i] = parameter.otherwise != nullptr
-                      ? evaluate(*parameter.otherwise)
-                      : Value::undefined_hint(
-                            "parameter " + quote(parameter.name) +
-                            " was not provided"
-                        );
+      values[i] =
+          parameter.otherwise != nullptr
+              ? evaluate(*parameter.otherwise)
+              : Value::undefined_hint(
+                    "parameter " + quote(parameter.name) + " was not provided"
+                );
     }
     scope_->set(parameter.id, std::move(*values[i]));
   }

@@ -11,6 +11,9 @@ class Loop : public Object {
  public:
   explicit Loop(std::vector<Value> items);
   std::string_view type_name() const override { return "LoopContext"; }
+  std::string holder_name() const override {
+    return "jinja2.runtime.LoopContext object";
+  }
   const Value* attribute(std::string_view name) override;
   int depth() const override { return depth_; }
   const std::vector<Value>& items() const { return items_; }
@@ -29,6 +32,9 @@ class Macro : public Object {
  public:
   Macro(const Stmt& stmt, Scope* scope) : stmt_(stmt), scope_(scope) {}
   std::string_view type_name() const override { return "Macro"; }
+  std::string holder_name() const override {
+    return "jinja2.runtime.Macro object";
+  }
   std::string repr() const override;
   bool callable() const override { return true; }
   const Value* attribute(std::string_view name) override;

@@ -22,7 +22,9 @@ Meter::Meter(const TemplateLimits& limits) : limits_(limits), outer_(active_) {
   active_ = this;
 }
 
-Meter::~Meter() { active_ = outer_; }
+Meter::~Meter() {
+  active_ = outer_;
+}
 
 void Meter::work(std::size_t units) {
   if (active_ == nullptr) return;

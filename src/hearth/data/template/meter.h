@@ -18,6 +18,10 @@ class Meter {
 
   // Work units: one per node evaluated, item walked, or 64 bytes scanned.
   static void work(std::size_t units = 1);
+  // Looking for a part in a text: quadratic when the text is all beginnings.
+  static void search(std::size_t text_size, std::size_t part_size) {
+    work(text_size / 64 + text_size / 64 * (part_size / 32) + 1);
+  }
   // Bytes about to be allocated. Never given back: the sum bounds the peak.
   static void allocate(std::size_t bytes);
   // Nesting of evaluation, counted by Nested.

@@ -93,10 +93,13 @@ constexpr Method kDictMethods[] = {
     {"values", dict_values}, {"copy", copy},
 };
 constexpr Method kListMethods[] = {
-    {"index", sequence_index}, {"count", sequence_count}, {"copy", copy}
+    {"index", sequence_index},
+    {"count", sequence_count},
+    {"copy", copy}
 };
 constexpr Method kTupleMethods[] = {
-    {"index", sequence_index}, {"count", sequence_count}
+    {"index", sequence_index},
+    {"count", sequence_count}
 };
 constexpr Method kFloatMethods[] = {{"is_integer", is_integer}};
 
@@ -118,9 +121,9 @@ const Method* find_method(const Value& value, std::string_view name) {
 std::optional<Value> bind_method(const Value& value, std::string_view name) {
   const Method* method = find_method(value, name);
   if (method == nullptr) return std::nullopt;
-  return Value(std::shared_ptr<Object>(
-      std::make_shared<BoundMethod>(value, method)
-  ));
+  return Value(
+      std::shared_ptr<Object>(std::make_shared<BoundMethod>(value, method))
+  );
 }
 
 }  // namespace hearth::data::jinja

@@ -25,6 +25,7 @@ Value strip_method(const Value& self, Arguments& arguments) {
   const Value chars = p.get(0, Value());
   if (chars.is_none()) return strip(text, side);
   if (!chars.is_string()) fail_type("strip arg must be None or str");
+  Meter::work(chars.text().size() / 2);
   return strip(text, side, chars.text());
 }
 
@@ -39,7 +40,9 @@ Value list_of(const std::vector<std::string_view>& parts) {
 
 template <bool from_right>
 Value split_method(const Value& self, Arguments& arguments) {
-  const Parameters p(from_right ? "rsplit" : "split", "sep maxsplit", arguments);
+  const Parameters p(
+      from_right ? "rsplit" : "split", "sep maxsplit", arguments
+  );
   const std::int64_t limit = p.integer(1, -1);
   const Value separator = p.get(0, Value());
   const std::string& text = scanned(self);
@@ -47,11 +50,10 @@ Value split_method(const Value& self, Arguments& arguments) {
     return list_of(split_spaces(text, limit, from_right));
   }
   if (!separator.is_string()) {
-    fail_type(
-        "must be str or None, not " + std::string(type_name(separator))
-    );
+    fail_type("must be str or None, not " + std::string(type_name(separator)));
   }
   if (separator.text().empty()) fail_value("empty separator");
+  Meter::search(text.size(), separator.text().size());
   return list_of(split_at(text, separator.text(), limit, from_right));
 }
 
@@ -63,6 +65,7 @@ Value splitlines(const Value& self, Arguments& arguments) {
 Value replace(const Value& self, Arguments& arguments) {
   const Parameters p("replace", "old new count", arguments);
   const std::string &text = self.text(), &old = p.text(0), &with = p.text(1);
+  Meter::search(text.size(), old.size());
   const std::size_t hits = count_of(text, old);
   Meter::work(text.size() / 64 + hits + 1);
   if (hits > (std::size_t{1} << 32)) fail_value("replacement too large");
@@ -76,8 +79,8 @@ Value affix(const Value& self, Arguments& arguments) {
   const Parameters p(name, "affix start end", arguments);
   std::string text = scanned(self);
   if (p.has(1) || p.has(2)) {
-    text = get_slice(self, p.get(1, Value()), p.get(2, Value()), Value())
-               .text();
+    text =
+        get_slice(self, p.get(1, Value()), p.get(2, Value()), Value()).text();
   }
   const auto matches = [&](const Value& part) {
     if (!part.is_string()) {
@@ -123,6 +126,7 @@ Value find_method(const Value& self, Arguments& arguments) {
     inside = from <= to;
   }
   const std::string& wanted = p.text(0);
+  Meter::search(text.size(), wanted.size());
   const std::size_t at = !inside      ? std::string_view::npos
                          : from_right ? part.rfind(wanted)
                                       : part.find(wanted);
@@ -137,6 +141,7 @@ Value find_method(const Value& self, Arguments& arguments) {
 
 Value count(const Value& self, Arguments& arguments) {
   const Parameters p("count", "sub", arguments);
+  Meter::search(self.text().size(), p.text(0).size());
   return static_cast<std::int64_t>(count_of(scanned(self), p.text(0)));
 }
 
@@ -168,12 +173,14 @@ Value partition(const Value& self, Arguments& arguments) {
   const Parameters p("partition", "sep", arguments);
   const std::string &text = scanned(self), &separator = p.text(0);
   if (separator.empty()) fail_value("empty separator");
+  Meter::search(text.size(), separator.size());
   const std::size_t at = before ? text.find(separator) : text.rfind(separator);
   if (at == std::string::npos) {
     return before ? Value::tuple({self, "", ""}) : Value::tuple({"", "", self});
   }
-  return Value::tuple({text.substr(0, at), separator,
-                       text.substr(at + separator.size())});
+  return Value::tuple(
+      {text.substr(0, at), separator, text.substr(at + separator.size())}
+  );
 }
 
 template <bool prefix>
@@ -272,7 +279,8 @@ Value isascii(const Value& self, Arguments& arguments) {
 }
 
 Value isprintable(const Value& self, Arguments& arguments) {
-  return self.text().empty() || all_are<is_printable>(self, arguments).boolean();
+  return self.text().empty() ||
+         all_are<is_printable>(self, arguments).boolean();
 }
 
 constexpr Method kStringMethods[] = {

@@ -1,10 +1,9 @@
 // Statements, and the parser's handling of tokens.
-#include "hearth/data/template/parser_impl.h"
-
 #include <algorithm>
 
 #include "hearth/data/template/failure.h"
 #include "hearth/data/template/meter.h"
+#include "hearth/data/template/parser_impl.h"
 #include "hearth/data/template/python.h"
 #include "hearth/data/template/text.h"
 
@@ -122,9 +121,8 @@ Block Parser::block(const std::vector<std::string>& ends) {
       expect_kind(TokenKind::kVariableEnd);
     } else {
       expect_kind(TokenKind::kBlockBegin);
-      const bool ended =
-          now().kind == TokenKind::kName &&
-          std::ranges::find(ends, now().text) != ends.end();
+      const bool ended = now().kind == TokenKind::kName &&
+                         std::ranges::find(ends, now().text) != ends.end();
       if (ended) break;
       if (StmtPtr made = statement()) statements.push_back(std::move(made));
       expect_kind(TokenKind::kBlockEnd);
@@ -193,8 +191,8 @@ StmtPtr Parser::statement() {
   const std::uint32_t offset = now().offset;
   const std::string tag = now().text;
   static constexpr std::string_view kKnown[] = {
-      "if",     "for",  "set",        "macro",      "call",  "filter",
-      "with",   "print", "autoescape", "generation", "break", "continue"
+      "if",   "for",   "set",        "macro",      "call",  "filter",
+      "with", "print", "autoescape", "generation", "break", "continue"
   };
   if (std::ranges::find(kKnown, tag) == std::end(kKnown)) {
     static constexpr std::string_view kOther[] = {
@@ -372,8 +370,10 @@ std::pair<int, int> position_of(const Tree& tree, std::uint32_t offset) {
       std::string_view(tree.source).substr(0, offset);
   const auto lines = std::ranges::count(before, '\n');
   const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
-  return {static_cast<int>(lines) + 1,
-          static_cast<int>(code_point_count(before.substr(start))) + 1};
+  return {
+      static_cast<int>(lines) + 1,
+      static_cast<int>(code_point_count(before.substr(start))) + 1
+  };
 }
 
 Tree parse_template(std::string_view source) {

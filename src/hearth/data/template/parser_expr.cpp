@@ -10,9 +10,22 @@
 namespace hearth::data::jinja {
 namespace {
 
-enum Level { kOr, kAnd, kNot, kCompare, kSum, kConcat, kProduct, kPower, kUnary };
+enum Level {
+  kOr,
+  kAnd,
+  kNot,
+  kCompare,
+  kSum,
+  kConcat,
+  kProduct,
+  kPower,
+  kUnary
+};
 
-bool any_of(std::string_view text, std::initializer_list<std::string_view> set) {
+bool any_of(
+    std::string_view text,
+    std::initializer_list<std::string_view> set
+) {
   for (const std::string_view item : set) {
     if (text == item) return true;
   }
@@ -174,9 +187,14 @@ ExprPtr Parser::primary(bool with_namespace) {
       expr->constant = std::move(text);
       return expr;
     }
-    case TokenKind::kInteger: expr->constant = take().integer; return expr;
-    case TokenKind::kFloat: expr->constant = take().number; return expr;
-    default: break;
+    case TokenKind::kInteger:
+      expr->constant = take().integer;
+      return expr;
+    case TokenKind::kFloat:
+      expr->constant = take().number;
+      return expr;
+    default:
+      break;
   }
   if (skip_operator("(")) {
     expr = tuple(false, true, true, false);
@@ -205,9 +223,7 @@ ExprPtr Parser::tuple(
   while (true) {
     if (!made->items.empty()) expect_operator(",");
     if (ends()) break;
-    adopt(*made, 
-        simple ? primary(with_namespace) : expression(with_condition)
-    );
+    adopt(*made, simple ? primary(with_namespace) : expression(with_condition));
     if (!at_operator(",")) break;
     is_tuple = true;
   }
@@ -245,15 +261,19 @@ ExprPtr Parser::dict() {
   return made;
 }
 
+ExprPtr Parser::call(ExprPtr function) {
+  ExprPtr made = make(ExprKind::kCall, now().offset);
+  adopt(*made, std::move(function));
+  call_arguments(*made);
+  return made;
+}
+
 ExprPtr Parser::postfix(ExprPtr expr) {
   while (true) {
     if (at_operator(".") || at_operator("[")) {
       expr = subscript(std::move(expr));
     } else if (at_operator("(")) {
-      ExprPtr call = make(ExprKind::kCall, now().offset);
-      adopt(*call, std::move(expr));
-      call_arguments(*call);
-      expr = std::move(call);
+      expr = call(std::move(expr));
     } else {
       return expr;
     }
@@ -267,10 +287,7 @@ ExprPtr Parser::filters(ExprPtr expr) {
     } else if (at_name("is")) {
       expr = test(std::move(expr));
     } else if (at_operator("(")) {
-      ExprPtr call = make(ExprKind::kCall, now().offset);
-      adopt(*call, std::move(expr));
-      call_arguments(*call);
-      expr = std::move(call);
+      expr = call(std::move(expr));
     } else {
       return expr;
     }
@@ -312,9 +329,7 @@ ExprPtr Parser::subscribed(ExprPtr object, std::uint32_t offset) {
     if (i == 2 || !skip_operator(":")) break;
     ++colons;
   }
-  ExprPtr made = make(
-      colons == 0 ? ExprKind::kItem : ExprKind::kSlice, offset
-  );
+  ExprPtr made = make(colons == 0 ? ExprKind::kItem : ExprKind::kSlice, offset);
   adopt(*made, std::move(object));
   if (colons == 0) {
     if (bounds[0] == nullptr) fail("Expected an expression, got ']'");
@@ -388,10 +403,10 @@ ExprPtr Parser::test(ExprPtr expr) {
   while (skip_operator(".")) made->text += "." + expect_identifier();
   adopt(*made, std::move(expr));
   const TokenKind kind = now().kind;
-  const bool literal =
-      kind == TokenKind::kName || kind == TokenKind::kString ||
-      kind == TokenKind::kInteger || kind == TokenKind::kFloat ||
-      at_operator("[") || at_operator("{");
+  const bool literal = kind == TokenKind::kName || kind == TokenKind::kString ||
+                       kind == TokenKind::kInteger ||
+                       kind == TokenKind::kFloat || at_operator("[") ||
+                       at_operator("{");
   if (at_operator("(")) {
     call_arguments(*made);
   } else if (literal && !at_name("else") && !at_name("or") && !at_name("and")) {
@@ -407,7 +422,8 @@ ExprPtr Parser::test(ExprPtr expr) {
 ExprPtr Parser::target(bool with_namespace) {
   ExprPtr made = tuple(true, true, false, with_namespace);
   const auto check = [&](const Expr& expr) {
-    if (expr.kind == ExprKind::kName || expr.kind == ExprKind::kNamespace) return;
+    if (expr.kind == ExprKind::kName || expr.kind == ExprKind::kNamespace)
+      return;
     const char* what = expr.kind == ExprKind::kConstant ? "const"
                        : expr.kind == ExprKind::kList   ? "list"
                        : expr.kind == ExprKind::kDict   ? "dict"

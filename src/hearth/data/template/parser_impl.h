@@ -61,6 +61,7 @@ class Parser {
   ExprPtr binary(int level);
   ExprPtr unary(bool with_filters = true);
   ExprPtr primary(bool with_namespace = false);
+  ExprPtr call(ExprPtr function);
   ExprPtr postfix(ExprPtr expr);
   ExprPtr filters(ExprPtr expr);
   ExprPtr filter(ExprPtr expr, bool inline_start);

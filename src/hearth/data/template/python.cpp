@@ -37,13 +37,20 @@ std::string_view type_name(const Value& value) {
   if (value.is_undefined()) return "Undefined";
   if (value.is_object()) return value.object().type_name();
   switch (value.sequence().kind) {
-    case SequenceKind::kList: return "list";
-    case SequenceKind::kTuple: return "tuple";
-    case SequenceKind::kGenerator: return "generator";
-    case SequenceKind::kRange: return "range";
-    case SequenceKind::kKeys: return "dict_keys";
-    case SequenceKind::kValues: return "dict_values";
-    case SequenceKind::kItems: return "dict_items";
+    case SequenceKind::kList:
+      return "list";
+    case SequenceKind::kTuple:
+      return "tuple";
+    case SequenceKind::kGenerator:
+      return "generator";
+    case SequenceKind::kRange:
+      return "range";
+    case SequenceKind::kKeys:
+      return "dict_keys";
+    case SequenceKind::kValues:
+      return "dict_values";
+    case SequenceKind::kItems:
+      return "dict_items";
   }
   return "object";
 }
@@ -71,8 +78,8 @@ bool equal(const Value& a, const Value& b) {
   if (a.is_sequence() && b.is_sequence()) {
     const Sequence &x = a.sequence(), &y = b.sequence();
     if (&x == &y) return true;
-    const bool views = x.kind == SequenceKind::kGenerator ||
-                       x.kind == SequenceKind::kValues;
+    const bool views =
+        x.kind == SequenceKind::kGenerator || x.kind == SequenceKind::kValues;
     if (x.kind != y.kind || views) return false;
     return std::equal(
         x.items.begin(), x.items.end(), y.items.begin(), y.items.end(), equal
@@ -107,7 +114,10 @@ bool ordered(std::string_view op, const Value& a, const Value& b) {
   }
   if (a.is_number() && b.is_number()) return decide(a.number(), b.number());
   // Bytes of UTF-8 compare as the code points they encode.
-  if (a.is_string() && b.is_string()) return decide(a.text(), b.text());
+  if (a.is_string() && b.is_string()) {
+    Meter::work(std::min(a.text().size(), b.text().size()) / 64);
+    return decide(a.text(), b.text());
+  }
   const auto listed = [](const Value& v) {
     return v.is_kind(SequenceKind::kList) || v.is_kind(SequenceKind::kTuple);
   };
@@ -119,8 +129,8 @@ bool ordered(std::string_view op, const Value& a, const Value& b) {
     return decide(x.size(), y.size());
   }
   fail_type(
-      quote(op) + " not supported between instances of " +
-      quote(type_name(a)) + " and " + quote(type_name(b))
+      quote(op) + " not supported between instances of " + quote(type_name(a)) +
+      " and " + quote(type_name(b))
   );
 }
 
@@ -132,7 +142,7 @@ bool contains(const Value& container, const Value& item) {
           std::string(type_name(item))
       );
     }
-    Meter::work(container.text().size() / 64 + 1);
+    Meter::search(container.text().size(), item.text().size());
     return container.text().find(item.text()) != std::string::npos;
   }
   if (container.is_dict()) {

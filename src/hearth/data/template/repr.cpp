@@ -56,13 +56,15 @@ class Writer {
   void write_sequence(const Sequence& sequence) {
     static constexpr struct {
       const char *open, *close;
-    } kMarks[] = {{"[", "]"},
-                  {"(", ")"},
-                  {"<generator object", ">"},
-                  {"range(", ")"},
-                  {"dict_keys([", "])"},
-                  {"dict_values([", "])"},
-                  {"dict_items([", "])"}};
+    } kMarks[] = {
+        {"[", "]"},
+        {"(", ")"},
+        {"<generator object", ">"},
+        {"range(", ")"},
+        {"dict_keys([", "])"},
+        {"dict_values([", "])"},
+        {"dict_items([", "])"}
+    };
     const auto& marks = kMarks[static_cast<int>(sequence.kind)];
     out_ += marks.open;
     if (sequence.kind == SequenceKind::kRange) {
@@ -82,10 +84,8 @@ class Writer {
 
   void write_range(const std::vector<Value>& items) {
     const std::int64_t start = items.empty() ? 0 : items.front().integer();
-    const std::int64_t step =
-        items.size() > 1 ? items[1].integer() - start : 1;
-    const std::int64_t stop =
-        items.empty() ? 0 : items.back().integer() + step;
+    const std::int64_t step = items.size() > 1 ? items[1].integer() - start : 1;
+    const std::int64_t stop = items.empty() ? 0 : items.back().integer() + step;
     out_ += std::to_string(start) + ", " + std::to_string(stop);
     if (step != 1) out_ += ", " + std::to_string(step);
   }
@@ -182,8 +182,7 @@ class Writer {
     for (const auto& entry : dict.entries) entries.push_back(&entry);
     if (json_->sort_keys) {
       std::stable_sort(
-          entries.begin(), entries.end(),
-          [](const auto* a, const auto* b) {
+          entries.begin(), entries.end(), [](const auto* a, const auto* b) {
             return ordered("<", a->first, b->first);
           }
       );

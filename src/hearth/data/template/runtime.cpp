@@ -30,6 +30,7 @@ void Namespace::set(const std::string& name, Value value) {
             quote(name) + ". Please rename the attribute."
     };
   }
+  Meter::work(attributes_.size() / 8);
   for (auto& [key, old] : attributes_) {
     if (key == name) {
       old = std::move(value);
@@ -50,7 +51,11 @@ std::shared_ptr<Namespace> Runtime::make_namespace() {
   return namespaces_.back();
 }
 
-Value call_value(Runtime& runtime, const Value& function, Arguments& arguments) {
+Value call_value(
+    Runtime& runtime,
+    const Value& function,
+    Arguments& arguments
+) {
   require_defined(function);
   if (!function.is_object() || !function.object().callable()) {
     fail_type(quote(type_name(function)) + " object is not callable");

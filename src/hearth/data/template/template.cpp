@@ -35,10 +35,13 @@ Template::~Template() = default;
 Template::Template(Template&&) noexcept = default;
 Template& Template::operator=(Template&&) noexcept = default;
 
-bool Template::has_generation() const { return tree_->has_generation; }
+bool Template::has_generation() const {
+  return tree_->has_generation;
+}
 
 TemplateRendering Template::render(
-    const jinja::Dict& variables, const std::tm& now
+    const jinja::Dict& variables,
+    const std::tm& now
 ) const {
   const jinja::Meter meter(limits_);
   jinja::Interpreter interpreter(*tree_, variables, now, limits_);

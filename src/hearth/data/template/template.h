@@ -44,7 +44,8 @@ class Template {
 
   // `now` is what strftime_now tells. Throws TemplateError.
   TemplateRendering render(
-      const jinja::Dict& variables, const std::tm& now
+      const jinja::Dict& variables,
+      const std::tm& now
   ) const;
   bool has_generation() const;
 

@@ -134,7 +134,9 @@ std::string_view strip(std::string_view text, Side side) {
 }
 
 std::string_view strip(
-    std::string_view text, Side side, std::string_view chars
+    std::string_view text,
+    Side side,
+    std::string_view chars
 ) {
   std::u32string set;
   for (std::size_t at = 0; at < chars.size();) {
@@ -147,7 +149,9 @@ std::string_view strip(
 }
 
 std::vector<std::string_view> split_spaces(
-    std::string_view text, std::int64_t limit, bool from_right
+    std::string_view text,
+    std::int64_t limit,
+    bool from_right
 ) {
   std::vector<std::string_view> parts;
   const Side near = from_right ? Side::kRight : Side::kLeft;
@@ -196,7 +200,8 @@ std::vector<std::string_view> split_at(
 }
 
 std::vector<std::string_view> split_lines(
-    std::string_view text, bool keep_ends
+    std::string_view text,
+    bool keep_ends
 ) {
   std::vector<std::string_view> lines;
   std::size_t start = 0;

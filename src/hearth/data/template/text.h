@@ -38,10 +38,16 @@ std::string swap_case(std::string_view text);
 enum class Side { kLeft, kRight, kBoth };
 // Without `chars`: Unicode white space.
 std::string_view strip(std::string_view text, Side side);
-std::string_view strip(std::string_view text, Side side, std::string_view chars);
+std::string_view strip(
+    std::string_view text,
+    Side side,
+    std::string_view chars
+);
 // At runs of white space; at most `limit` splits when not negative.
 std::vector<std::string_view> split_spaces(
-    std::string_view text, std::int64_t limit, bool from_right
+    std::string_view text,
+    std::int64_t limit,
+    bool from_right
 );
 std::vector<std::string_view> split_at(
     std::string_view text,
@@ -49,7 +55,10 @@ std::vector<std::string_view> split_at(
     std::int64_t limit,
     bool from_right
 );
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
+std::vector<std::string_view> split_lines(
+    std::string_view text,
+    bool keep_ends
+);
 // At most `limit` replacements when not negative; counts `old` occurrences.
 std::string replace_all(
     std::string_view text,

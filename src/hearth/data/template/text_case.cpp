@@ -44,10 +44,9 @@ const CaseMap kFoldMap{
 void append_mapped(std::string& out, char32_t c, const CaseMap* map) {
   for (; map != nullptr; map = map->base) {
     if (const CaseRun* run = find_run(map->runs, map->run_count, c)) {
-      return append_code_point(out, static_cast<char32_t>(
-                                        static_cast<std::int64_t>(c) +
-                                        run->delta
-                                    ));
+      return append_code_point(
+          out, static_cast<char32_t>(static_cast<std::int64_t>(c) + run->delta)
+      );
     }
     for (const CaseSpecial& s : std::span(map->special, map->special_count)) {
       if (s.from != c) continue;
@@ -60,7 +59,9 @@ void append_mapped(std::string& out, char32_t c, const CaseMap* map) {
   append_code_point(out, c);
 }
 
-bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
+bool is_cased(char32_t c) {
+  return is_upper(c) || is_lower(c) || is_title(c);
+}
 
 // Marks that do not end a word for the final-sigma rule. Python uses the
 // Case_Ignorable property; these are its members that occur in text.
@@ -122,8 +123,8 @@ std::string map_all(std::string_view text, const CaseMap& map) {
 
 }  // namespace
 
-#define HEARTH_CLASS(function, table) \
-  bool function(char32_t c) { \
+#define HEARTH_CLASS(function, table)                   \
+  bool function(char32_t c) {                           \
     return find_run(table, table##Count, c) != nullptr; \
   }
 HEARTH_CLASS(is_alpha, kAlpha)
@@ -158,7 +159,9 @@ std::string to_upper(std::string_view text) {
   return map_all(text, kUpperMap);
 }
 
-std::string case_fold(std::string_view text) { return map_all(text, kFoldMap); }
+std::string case_fold(std::string_view text) {
+  return map_all(text, kFoldMap);
+}
 
 std::string to_title(std::string_view text) {
   const std::u32string wide = decode(text);

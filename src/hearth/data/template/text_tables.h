@@ -15,11 +15,11 @@ struct CaseSpecial {
   std::uint32_t from, to[3];
 };
 
-#define HEARTH_RUNS(name) \
+#define HEARTH_RUNS(name)      \
   extern const CaseRun name[]; \
   extern const std::size_t name##Count;
-#define HEARTH_CASE(name) \
-  HEARTH_RUNS(name) \
+#define HEARTH_CASE(name)                   \
+  HEARTH_RUNS(name)                         \
   extern const CaseSpecial name##Special[]; \
   extern const std::size_t name##SpecialCount;
 HEARTH_RUNS(kAlpha)

@@ -8,9 +8,6 @@
 namespace hearth::data::jinja {
 namespace {
 
-// Deeper than any schema, shallow enough for every thread's stack.
-constexpr int kMaxNesting = 100;
-
 int checked(int depth) {
   if (depth > kMaxNesting) {
     throw Failure{
@@ -57,7 +54,9 @@ std::string Object::repr() const {
   return "<" + std::string(type_name()) + ">";
 }
 
-const Value* Object::attribute(std::string_view) { return nullptr; }
+const Value* Object::attribute(std::string_view) {
+  return nullptr;
+}
 
 Value Object::call(Runtime&, Arguments&) {
   fail_type(quote(type_name()) + " object is not callable");
@@ -108,8 +107,10 @@ Value Value::undefined_hint(std::string hint) {
 
 Value Value::from_json(const Json& json) {
   switch (json.type()) {
-    case Json::value_t::boolean: return json.get<bool>();
-    case Json::value_t::number_integer: return json.get<std::int64_t>();
+    case Json::value_t::boolean:
+      return json.get<bool>();
+    case Json::value_t::number_integer:
+      return json.get<std::int64_t>();
     case Json::value_t::number_unsigned: {
       const auto number = json.get<std::uint64_t>();
       if (number > std::uint64_t{INT64_MAX}) {
@@ -117,8 +118,10 @@ Value Value::from_json(const Json& json) {
       }
       return static_cast<std::int64_t>(number);
     }
-    case Json::value_t::number_float: return json.get<double>();
-    case Json::value_t::string: return json.get_ref<const std::string&>();
+    case Json::value_t::number_float:
+      return json.get<double>();
+    case Json::value_t::string:
+      return json.get_ref<const std::string&>();
     case Json::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
@@ -134,7 +137,8 @@ Value Value::from_json(const Json& json) {
       }
       return dict(std::move(made));
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 

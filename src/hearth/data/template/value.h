@@ -17,6 +17,10 @@ namespace hearth::data::jinja {
 class Value;
 class Runtime;
 
+// Of lists in lists: deeper than any schema, shallow enough for every
+// thread's stack.
+inline constexpr int kMaxNesting = 100;
+
 // Arguments of a call: positional first, then by name.
 struct Arguments {
   std::vector<Value> positional;
@@ -152,9 +156,15 @@ class Value {
     return std::holds_alternative<T>(data_);
   }
   std::variant<
-      std::monostate, bool, std::int64_t, double, String,
-      std::shared_ptr<Sequence>, std::shared_ptr<const Dict>,
-      std::shared_ptr<Object>, std::shared_ptr<const Undefined>>
+      std::monostate,
+      bool,
+      std::int64_t,
+      double,
+      String,
+      std::shared_ptr<Sequence>,
+      std::shared_ptr<const Dict>,
+      std::shared_ptr<Object>,
+      std::shared_ptr<const Undefined>>
       data_;
 };
 
