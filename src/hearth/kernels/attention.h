@@ -64,8 +64,10 @@ inline constexpr std::ptrdiff_t kAttentionQueryBlock = 256;
 inline constexpr std::ptrdiff_t kAttentionDecodeChunk = 512;
 inline constexpr std::ptrdiff_t kAttentionMaxDim = 256;
 
-constexpr std::ptrdiff_t
-attention_blocks(std::ptrdiff_t n, std::ptrdiff_t block) noexcept {
+constexpr std::ptrdiff_t attention_blocks(
+    std::ptrdiff_t n,
+    std::ptrdiff_t block
+) noexcept {
   return (n + block - 1) / block;
 }
 // A unit is one (batch, head, block of queries).

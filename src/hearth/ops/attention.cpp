@@ -97,8 +97,11 @@ std::vector<Source> sources_of(const Arrays& in, const Config& c) {
 }
 
 // All but the outputs.
-AttentionArgs
-args_of(const Arrays& in, const std::vector<Source>& sources, const Config& c) {
+AttentionArgs args_of(
+    const Arrays& in,
+    const std::vector<Source>& sources,
+    const Config& c
+) {
   AttentionArgs a;
   const mx::array &q = in[0], &k = in[c.joint() ? 0 : 1];
   a.batch = q.shape(0), a.queries = q.shape(1), a.keys = k.shape(1);

@@ -88,8 +88,10 @@ std::size_t attention_scratch(const AttentionArgs& args, const Execution& run) {
          static_cast<std::size_t>(run.pool.size());
 }
 
-std::size_t
-attention_scratch(const AttentionGradArgs& args, const Execution& run) {
+std::size_t attention_scratch(
+    const AttentionGradArgs& args,
+    const Execution& run
+) {
   return share(run.kernels.attention->backward_scratch(args)) *
          static_cast<std::size_t>(run.pool.size());
 }

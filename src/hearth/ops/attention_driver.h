@@ -15,10 +15,14 @@ namespace hearth::ops {
 void check_attention(const char* where, const kernels::AttentionArgs& args);
 
 // Bytes of scratch for all the pool's threads.
-std::size_t
-attention_scratch(const kernels::AttentionArgs& args, const Execution&);
-std::size_t
-attention_scratch(const kernels::AttentionGradArgs& args, const Execution&);
+std::size_t attention_scratch(
+    const kernels::AttentionArgs& args,
+    const Execution&
+);
+std::size_t attention_scratch(
+    const kernels::AttentionGradArgs& args,
+    const Execution&
+);
 // scratch is 64-byte aligned. Threads take units as they come; the result is
 // the same whoever takes which.
 void attention_forward(

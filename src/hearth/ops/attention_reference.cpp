@@ -10,8 +10,12 @@ namespace {
 
 // Who sees whom, as booleans [batch or 1, 1, queries, keys]; nothing where
 // everyone sees everyone.
-std::optional<mx::array>
-mask_of(int queries, int keys, const ResolvedOptions& o, mx::StreamOrDevice s) {
+std::optional<mx::array> mask_of(
+    int queries,
+    int keys,
+    const ResolvedOptions& o,
+    mx::StreamOrDevice s
+) {
   std::optional<mx::array> mask;
   const auto add = [&](const mx::array& m) {
     mask = mask ? mx::logical_and(*mask, m, s) : m;
@@ -70,8 +74,11 @@ Sight sight_of(
   return r;
 }
 
-mx::array
-cleared(const mx::array& out, const Sight& sight, mx::StreamOrDevice s) {
+mx::array cleared(
+    const mx::array& out,
+    const Sight& sight,
+    mx::StreamOrDevice s
+) {
   if (!sight.seeing) return out;
   return mx::where(*sight.seeing, out, mx::array(0, out.dtype()), s);
 }

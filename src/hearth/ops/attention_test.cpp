@@ -44,8 +44,11 @@ using Form = mx::array (*)(
     mx::StreamOrDevice
 );
 
-Evaluated
-values_and_gradients(Form form, const Inputs& x, const AttentionOptions& o) {
+Evaluated values_and_gradients(
+    Form form,
+    const Inputs& x,
+    const AttentionOptions& o
+) {
   OpCase c;
   c.differentiable = {0, 1, 2};
   const auto f = [&](const Arrays& v) {

@@ -149,7 +149,8 @@ struct VectorDot : Lanes {
     long i = 0;
     const auto rows = [&]<int R>() {
       register_tile<Lanes, R, N, How>(
-          k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, factor + i
+          k, a + i * lda, lda, b, ldb, c + i * ldc, ldc,
+          How == Into::kScale ? factor + i : nullptr
       );
       i += R;
     };

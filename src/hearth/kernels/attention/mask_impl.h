@@ -63,8 +63,13 @@ inline Ids ids_of(const std::int32_t* ids, long n) {
 
 // Drops runs of `grain` tokens at either end of s that cannot meet `with`.
 // ids is where token 0 of s's count has its id; n tokens have one.
-inline Stretch
-trimmed(Stretch s, long grain, const std::int32_t* ids, long n, Ids with) {
+inline Stretch trimmed(
+    Stretch s,
+    long grain,
+    const std::int32_t* ids,
+    long n,
+    Ids with
+) {
   const auto meets = [&](long at) {
     return ids_of(ids + at, least(grain, n - at)).meets(with);
   };

@@ -21,17 +21,18 @@ inline long most(long a, long b) {
 // Hands out parts of the caller's scratch; with no memory it only counts.
 class Carver {
  public:
-  explicit Carver(void* memory) : base_(static_cast<char*>(memory)) {}
+  explicit Carver(void* memory)
+      : base_(reinterpret_cast<std::uintptr_t>(memory)) {}
   template <class T>
   T* take(long n) {
-    T* part = reinterpret_cast<T*>(base_ + used_);
+    T* part = reinterpret_cast<T*>(base_ + static_cast<std::uintptr_t>(used_));
     used_ += round_up(n * static_cast<long>(sizeof(T)), 64);
     return part;
   }
   std::size_t used() const { return static_cast<std::size_t>(used_); }
 
  private:
-  char* base_;
+  std::uintptr_t base_;
   long used_ = 0;
 };
 
@@ -195,8 +196,12 @@ typedef std::uint32_t __attribute__((may_alias)) Word;
 
 // dst[c][r] = src[r][c]; both counts are multiples of 16.
 #if defined(__AVX512F__)
-HEARTH_INLINE void
-transpose_16(const Word* src, long lds, Word* dst, long ldd) {
+HEARTH_INLINE void transpose_16(
+    const Word* src,
+    long lds,
+    Word* dst,
+    long ldd
+) {
   __m512i a[16], b[16];
   for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(src + i * lds);
   for (int i = 0; i < 16; i += 2) {

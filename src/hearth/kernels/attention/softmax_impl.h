@@ -105,14 +105,24 @@ float softmax_row(
 
 // Score gradients of two keys, as rows and, where operands are paired, as the
 // pairs that B is made of.
-HEARTH_INLINE void
-store_slopes(F32 even, F32 odd, float* row, float* next, float*) {
+HEARTH_INLINE void store_slopes(
+    F32 even,
+    F32 odd,
+    float* row,
+    float* next,
+    float*
+) {
   store(row, even);
   store(next, odd);
 }
 #if defined(__AVX512BF16__)
-HEARTH_INLINE void
-store_slopes(F32 even, F32 odd, Bf16* row, Bf16* next, Bf16* pairs) {
+HEARTH_INLINE void store_slopes(
+    F32 even,
+    F32 odd,
+    Bf16* row,
+    Bf16* next,
+    Bf16* pairs
+) {
   const __m256i lo = narrow_bf16(even), hi = narrow_bf16(odd);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), lo);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(next), hi);
