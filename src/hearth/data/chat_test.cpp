@@ -191,6 +191,21 @@ TEST(Chat, FindsTurnsThatAreWrittenDifferentlyOnceOthersFollow) {
   );
 }
 
+TEST(Chat, FindsThoughtsThatAreAlwaysWritten) {
+  const ChatTemplate made(
+      "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}"
+      "{% set parts = m.content.split('</think>') %}<think>"
+      "{{ parts[0].split('<think>')[-1] if parts|length > 1 }}</think>"
+      "{{ parts[-1] }}{% else %}{{ m.content }}{% endif %}</s>{% endfor %}"
+      "{% if add_generation_prompt %}<assistant><think></think>{% endif %}"
+  );
+  Json messages = dialogue();
+  messages[2]["content"] = "<think>\nhm</think>first";
+  EXPECT_EQ(
+      learned(made, messages), (Parts{"hm</think>first</s>", "second</s>"})
+  );
+}
+
 TEST(Chat, FindsToolCalls) {
   const ChatTemplate made(
       "{% for m in messages %}[{{ m.role }}]{% if m.tool_calls %}"

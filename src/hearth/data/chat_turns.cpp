@@ -56,8 +56,10 @@ ChatRendering TurnFinder::run(const std::vector<int>& wanted) {
   for (const int message : wanted) {
     const auto turn = static_cast<std::size_t>(message);
     auto span = by_prefix(turn);
-    if (!span) span = by_mark(turn, false);
-    if (!span) span = by_mark(turn, true);
+    for (const Marked what :
+         {Marked::kAll, Marked::kContent, Marked::kThoughtAndContent}) {
+      if (!span) span = by_mark(turn, what);
+    }
     if (!span) {
       throw FormatError(
           "[data.chat] message " + std::to_string(message) +
@@ -120,11 +122,11 @@ std::optional<TextSpan> TurnFinder::by_prefix(std::size_t turn) const {
 }
 
 // The turn's message with a mark for its content, in the shape it had.
-Value TurnFinder::marked(std::size_t turn, bool keep_calls) const {
+Value TurnFinder::marked(std::size_t turn, Marked what) const {
   Dict made;
   for (const auto& [key, value] : messages_[turn].dict().entries) {
     const std::string name = key.is_string() ? key.text() : std::string();
-    if (name == "tool_calls" && !keep_calls) continue;
+    if (name == "tool_calls" && what == Marked::kAll) continue;
     if (name == "reasoning_content" || name == "thinking" ||
         name == "reasoning" || name == "content") {
       continue;
@@ -137,6 +139,8 @@ Value TurnFinder::marked(std::size_t turn, bool keep_calls) const {
     part.set("type", "text");
     part.set("text", mark_);
     made.set("content", Value::list({Value::dict(std::move(part))}));
+  } else if (what == Marked::kThoughtAndContent) {
+    made.set("content", "<think>\n" + mark_ + "\n</think>\n\n" + mark_);
   } else {
     made.set("content", mark_);
   }
@@ -145,20 +149,19 @@ Value TurnFinder::marked(std::size_t turn, bool keep_calls) const {
 
 std::optional<TextSpan> TurnFinder::by_mark(
     std::size_t turn,
-    bool keep_calls
+    Marked what
 ) const {
   std::vector<Value> messages = messages_;
-  const Value stand_in = marked(turn, keep_calls);
+  const Value stand_in = marked(turn, what);
   messages[turn] = stand_in;
   const auto text = try_render(std::move(messages), generation_prompt_);
   if (!text) return std::nullopt;
   const std::size_t at = text->find(mark_);
-  if (at == std::string::npos ||
-      text->find(mark_, at + 1) != std::string::npos) {
-    return std::nullopt;
-  }
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t last = text->rfind(mark_);
+  if (last != at && what != Marked::kThoughtAndContent) return std::nullopt;
   const auto before = std::string_view(*text).substr(0, at);
-  const auto after = std::string_view(*text).substr(at + mark_.size());
+  const auto after = std::string_view(*text).substr(last + mark_.size());
   const std::string& full = result_.text;
   if (full.size() < before.size() + after.size() || !full.starts_with(before) ||
       !full.ends_with(after)) {
