@@ -57,7 +57,7 @@ data::DataConfig read_config(const DataFlags& flags) {
     }
     YamlNode file = read_yaml_file(word);
     std::erase_if(file.entries, [](const auto& e) {
-      return e.first != "data";
+      return e.key != "data";
     });
     reader.apply(file);
   }

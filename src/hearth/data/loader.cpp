@@ -104,6 +104,7 @@ class Loader::Engine {
     if (!planner_.next(plan_now_)) return false;
     fill_batch(*cache_, config_, plan_now_, batch);
     given_ = planner_.position();
+    std::lock_guard lock(mutex_);
     counts_ = planner_.counts();
     return true;
   }

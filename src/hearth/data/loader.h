@@ -89,6 +89,8 @@ struct WorkerTrial {
   double stall_share = 0;
 };
 
+// One thread calls next(), state() and restore(); stats() may be called from
+// any.
 class Loader {
  public:
   // Throws UsageError when the config cannot be met by the cache.
