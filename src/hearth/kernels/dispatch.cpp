@@ -76,11 +76,11 @@ const Table& table_named(std::string_view isa) {
 }
 
 const Table& best() {
-  static const Table& chosen = [&]() -> const Table& {
+  static const Table* const chosen = [] {
     const auto wanted = env::get(env::kIsa);
-    return wanted ? table_named(*wanted) : *usable_tables().back();
+    return wanted ? &table_named(*wanted) : usable_tables().back();
   }();
-  return chosen;
+  return *chosen;
 }
 
 }  // namespace hearth::kernels

@@ -41,7 +41,8 @@ std::vector<hardware::Device> available_devices() {
     const bool metal = mx::metal::is_available();
     const auto kind = metal ? DeviceKind::kMetal : DeviceKind::kCuda;
     for (int i = 0; i < mx::device_count(mx::Device::gpu); ++i) {
-      const Info& info = mx::device_info(mx::Device(mx::Device::gpu, i));
+      const mx::Device gpu(mx::Device::gpu, i);
+      const Info& info = mx::device_info(gpu);
       // Metal shares the machine's memory; CUDA has its own.
       found.push_back(
           {kind, i, text_of(info, "device_name"), text_of(info, "architecture"),

@@ -144,7 +144,7 @@ TEST(SynthTools, ExpectedCallIsOfferedRightAndMade) {
       const std::string name = tool["function"]["name"];
       EXPECT_TRUE(offered.insert(name).second);
       const bool wanted =
-          !made["expect"].is_null() && name == made["expect"]["tool"];
+          !made["expect"].is_null() && made["expect"]["tool"].get<std::string>() == name;
       if (wanted) schema = &tool["function"]["parameters"];
     }
     const Json* first = nullptr;
