@@ -18,7 +18,7 @@ OpCase base(std::string name) {
   c.name = std::move(name);
   c.primitives = {"Gate", "GateGrad"};
   c.sizes = {{3, 7}, {1, 1}, {5, 33}, {130, 100}, {300, 768}};
-  c.bench_size = {32768, 2048};
+  c.bench_sizes = {{32768, 2048}};
   c.float32 = {{2e-6, 4e-6}, {4e-6, 1e-5}};
   c.bfloat16 = {{1e-3, 8e-3}, {2e-3, 8e-3}};
   return c;

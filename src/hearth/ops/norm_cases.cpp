@@ -16,7 +16,7 @@ OpCase base(const char* name) {
   c.name = name;
   c.primitives = {"Norm", "NormGrad"};
   c.sizes = {{3, 7}, {1, 1}, {5, 33}, {130, 100}, {300, 768}};
-  c.bench_size = {65536, 1024};
+  c.bench_sizes = {{65536, 1024}};
   c.float32 = {{2e-6, 4e-6}, {2e-5, 2e-5}};
   c.bfloat16 = {{1e-3, 8e-3}, {2e-2, 1.2e-2}};
   c.forward_work = [](const Size& n, mx::Dtype t) {

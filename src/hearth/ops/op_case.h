@@ -43,7 +43,10 @@ struct OpCase {
   // Checked sizes: tiny, ragged and large ones. The first is the one whose
   // gradient is differenced, so keep it tiny.
   std::vector<Size> sizes;
-  Size bench_size;
+  // Timed sizes. `peak` names the arithmetic the op is measured against where
+  // its dtype does not: int8 for quantised products.
+  std::vector<Size> bench_sizes;
+  std::string peak;
 
   // Inputs in the dtypes the op expects when its main operand is `dtype`. The
   // values depend on size and seed alone. Called with float64 too, for which
