@@ -10,7 +10,7 @@ OpCase base(std::string name, std::vector<std::string> primitives) {
   c.name = std::move(name);
   c.primitives = std::move(primitives);
   c.sizes = {{7}, {1}, {100}, {4099}, {100000}};
-  c.bench_size = {1 << 26};
+  c.bench_sizes = {{1 << 26}};
   c.float32 = {{1e-7, 1e-6}, {1e-7, 1e-6}};
   c.bfloat16 = {{1e-4, 8e-3}, {1e-4, 8e-3}};
   return c;

@@ -9,7 +9,7 @@ std::vector<OpCase> embedding_cases() {
   c.name = "embedding";
   c.primitives = {"Embedding", "EmbeddingGrad"};
   c.sizes = {{5, 3, 4}, {1, 1, 1}, {9, 33, 7}, {50, 100, 300}, {700, 64, 2000}};
-  c.bench_size = {131072, 1024, 65536};
+  c.bench_sizes = {{131072, 1024, 65536}};
   c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
     return Arrays{
         integer_input({n[2]}, n[0], seed),

@@ -16,7 +16,7 @@ OpCase rope_case(std::string name, RopePairs pairs) {
       {2, 33, 4, 64, 64},
       {3, 50, 6, 80, 40}
   };
-  c.bench_size = {64, 1024, 16, 64, 64};
+  c.bench_sizes = {{64, 1024, 16, 64, 64}};
   c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
     RopeConfig config;
     config.dims = n[4];
