@@ -145,6 +145,10 @@ BenchCase make_case(const OpRow& row, const CaseContext& context) {
     if (!*ring) *ring = std::make_shared<InputRing>(row, context);
     return *ring;
   };
+  if (row.op->timed && row.part == Part::kForward) {
+    c.prepare = [row] { return Timed{row.op->timed(row.size, row.dtype), {}}; };
+    return c;
+  }
   c.prepare = [row, inputs] { return time_row(row, row.op->run, inputs()); };
   if (context.with_peers) {
     c.peer_name = "MLX";
@@ -162,8 +166,12 @@ std::vector<BenchCase> ops_cases(const CaseContext& context) {
   for (const OpCase& op : ops::op_cases()) {
     for (const ops::Size& size : op.bench_sizes) {
       for (const mx::Dtype dtype : op.dtypes) {
-        cases.push_back(make_case({&op, size, dtype, Part::kForward}, context));
-        if (op.differentiable.empty()) continue;
+        if (op.forward_work) {
+          cases.push_back(
+              make_case({&op, size, dtype, Part::kForward}, context)
+          );
+        }
+        if (op.differentiable.empty() || !op.gradient_work) continue;
         cases.push_back(
             make_case({&op, size, dtype, Part::kGradient}, context)
         );

@@ -18,7 +18,7 @@ struct ArithmeticKernels {
   // y += s x
   void (*accumulate_f32)(long n, float s, const float* x, float* y) noexcept;
   void (*accumulate_bf16)(long n, float s, const Bf16* x, float* y) noexcept;
-  // Squares are summed in float32 over runs of 4,096 and those in double.
+  // Squares are summed in float32 over runs of 1,024 and those in double.
   double (*sum_squares_f32)(long n, const float* x) noexcept;
   double (*sum_squares_bf16)(long n, const Bf16* x) noexcept;
 
