@@ -10,11 +10,7 @@ OpCase base(std::string name, std::vector<std::string> primitives) {
   c.name = std::move(name);
   c.primitives = std::move(primitives);
   c.sizes = {{7}, {1}, {100}, {4099}, {100000}};
-<<<<<<< HEAD
-  c.bench_sizes = {{1 << 26}};
-=======
   c.bench_sizes = {Size{1 << 26}};
->>>>>>> elementwise
   c.float32 = {{1e-7, 1e-6}, {1e-7, 1e-6}};
   c.bfloat16 = {{1e-4, 8e-3}, {1e-4, 8e-3}};
   return c;

@@ -50,11 +50,7 @@ OpCase base(std::string name, std::string zone) {
   c.name = std::move(name);
   c.primitives = {std::move(zone)};
   c.sizes = {{7}, {1}, {300}, {4099}, {100000}};
-<<<<<<< HEAD
-  c.bench_sizes = {{1 << 26}};
-=======
   c.bench_sizes = {Size{1 << 26}};
->>>>>>> elementwise
   c.float32 = {{1e-6, 4e-3}, {}};
   c.bfloat16 = {{1e-6, 4e-3}, {}};
   c.allocates = false;
