@@ -64,6 +64,7 @@ bool Bpe::cuts_before(std::string_view piece, std::size_t at) const {
 
 void Bpe::encode(
     std::string_view piece,
+    std::size_t after,
     ModelScratch& scratch,
     std::vector<std::int32_t>& out
 ) const {
@@ -73,14 +74,15 @@ void Bpe::encode(
     for (; at != piece.npos; at = piece.find(kSpace, at + 1)) {
       if (!cuts_before(piece, at)) continue;
       encode_word(
-          piece.data() + begin, at - begin, piece.size() - begin, scratch, out
+          piece.data() + begin, at - begin, piece.size() - begin + after,
+          scratch, out
       );
       begin = at;
     }
   }
   encode_word(
-      piece.data() + begin, piece.size() - begin, piece.size() - begin, scratch,
-      out
+      piece.data() + begin, piece.size() - begin, piece.size() - begin + after,
+      scratch, out
   );
 }
 

@@ -32,6 +32,7 @@ class Bpe final : public Model {
   std::string_view kind() const override { return "BPE"; }
   void encode(
       std::string_view piece,
+      std::size_t after,
       ModelScratch& scratch,
       std::vector<std::int32_t>& out
   ) const override;

@@ -23,9 +23,11 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual std::string_view kind() const = 0;
-  // Appends the ids of one non-empty piece of valid UTF-8.
+  // Appends the ids of one non-empty piece of valid UTF-8, behind which
+  // `after` bytes may be read.
   virtual void encode(
       std::string_view piece,
+      std::size_t after,
       ModelScratch& scratch,
       std::vector<std::int32_t>& out
   ) const = 0;

@@ -154,7 +154,8 @@ bool normalize(std::string_view text, Form form, std::string& out) {
   std::u32string stretch;
   for (std::size_t i = 0; i < text.size();) {
     if (static_cast<unsigned char>(text[i]) < 0x80) {
-      previous = i++;
+      i = skip_ascii(text, i);
+      previous = i - 1;
       continue;
     }
     const CodePoint c = decode_utf8(text.data() + i);

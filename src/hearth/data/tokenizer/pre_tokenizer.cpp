@@ -22,7 +22,12 @@ struct Forward {
   OnPiece on_piece;
   void operator()(std::string_view part) const {
     if (part.empty()) return;
-    on_piece({part, whole.first && part.data() == whole.text.data()});
+    const char* end = whole.text.data() + whole.text.size();
+    on_piece(
+        {part, whole.first && part.data() == whole.text.data(),
+         whole.after +
+             static_cast<std::size_t>(end - (part.data() + part.size()))}
+    );
   }
 };
 
@@ -60,14 +65,27 @@ class Split final : public PreTokenizer {
   Split(std::unique_ptr<Matcher> matcher, Behavior behavior, bool invert)
       : matcher_(std::move(matcher)), behavior_(behavior), invert_(invert) {}
   void split(Piece piece, PieceBuffers&, OnPiece on_piece) const override {
+    const Forward forward{piece, on_piece};
+    if (behavior_ == Behavior::kIsolated) return isolate(piece.text, forward);
     split_by(
         piece.text,
         [&](OnMatch on_match) { matcher_->find_all(piece.text, on_match); },
-        behavior_, invert_, Forward{piece, on_piece}
+        behavior_, invert_, forward
     );
   }
 
  private:
+  // The usual case, without going through split_by().
+  void isolate(std::string_view text, const Forward& forward) const {
+    std::size_t done = 0;
+    matcher_->find_all(text, [&](std::size_t begin, std::size_t end) {
+      if (done != begin) forward(text.substr(done, begin - done));
+      forward(text.substr(begin, end - begin));
+      done = end;
+    });
+    if (done != text.size()) forward(text.substr(done));
+  }
+
   std::unique_ptr<Matcher> matcher_;
   Behavior behavior_;
   bool invert_;
@@ -143,6 +161,7 @@ class ByteLevel final : public PreTokenizer {
       own.assign(1, ' ');
       own += piece.text;
       piece.text = own;
+      piece.after = 0;
     }
     const Forward forward{piece, on_piece};
     const auto emit = [&](std::string_view part) {
@@ -211,7 +230,8 @@ class Metaspace final : public PreTokenizer {
   std::size_t buffer_;
 };
 
-// Builds the chain; knows how many buffers were given out.
+// Builds the chain; knows how many buffers were given out. A step that leaves
+// pieces as they are is nullptr.
 class Builder {
  public:
   Step build(const Json& json, bool last, int depth) {
@@ -265,7 +285,9 @@ class Builder {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < items.size(); ++i) {
       const bool ends = last && i + 1 == items.size();
-      steps.push_back(build(items[i], ends, depth + 1));
+      if (Step step = build(items[i], ends, depth + 1)) {
+        steps.push_back(std::move(step));
+      }
     }
     return std::make_unique<Chain>(std::move(steps));
   }
@@ -273,11 +295,11 @@ class Builder {
   Step byte_level(const Json& json, bool last) {
     ends_in_bytes = last;
     const std::size_t first = buffers;
+    const bool prefix = bool_field(json, kWhat, "add_prefix_space", true);
+    const bool splits = bool_field(json, kWhat, "use_regex", true);
+    if (last && !prefix && !splits) return nullptr;
     buffers += 2;
-    return std::make_unique<ByteLevel>(
-        bool_field(json, kWhat, "add_prefix_space", true),
-        bool_field(json, kWhat, "use_regex", true), !last, first
-    );
+    return std::make_unique<ByteLevel>(prefix, splits, !last, first);
   }
 
   Step metaspace(const Json& json) {

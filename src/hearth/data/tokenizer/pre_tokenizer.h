@@ -13,7 +13,8 @@ namespace hearth::data {
 
 struct Piece {
   std::string_view text;
-  bool first = false;  // it starts where the whole text starts
+  bool first = false;     // it starts where the whole text starts
+  std::size_t after = 0;  // bytes behind the text that may be read
 };
 using OnPiece = FunctionRef<void(Piece)>;
 

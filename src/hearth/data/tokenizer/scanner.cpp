@@ -118,8 +118,8 @@ std::size_t han_and_kana(const Text& text, std::size_t i) {
 }
 
 bool is_ascii_letter(const Text& text, std::size_t i) {
-  return i < text.size && static_cast<unsigned char>(text.data[i]) < 0x80 &&
-         (kAscii[static_cast<unsigned char>(text.data[i])] & kLetter);
+  return i < text.size &&
+         (kBytes[static_cast<unsigned char>(text.data[i])] & kLetter);
 }
 
 std::size_t deepseek(const Text& text, std::size_t i) {

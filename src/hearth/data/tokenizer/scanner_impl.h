@@ -24,8 +24,10 @@ enum Class : std::uint8_t {
   kSymbol = 128  // P or S
 };
 
-std::uint8_t classify(std::uint32_t code_point);
-extern const std::array<std::uint8_t, 128> kAscii;
+// Of one code point that is not ASCII.
+std::uint8_t classify(std::uint32_t code_point, const std::uint16_t* table);
+// By first byte; 0 for the bytes of longer characters.
+extern const std::array<std::uint8_t, 256> kBytes;
 
 struct Char {
   std::uint8_t cls = 0;  // 0 at the end of the text
@@ -43,14 +45,22 @@ struct Text {
   Char at(std::size_t i) const {
     if (i >= size) return {};
     const auto byte = static_cast<unsigned char>(data[i]);
-    if (byte < 0x80) return {kAscii[byte], 1};
+    if (byte < 0x80) return {kBytes[byte], 1};
     const CodePoint c = decode_utf8(data + i);
-    return {classify(c.value), static_cast<std::uint8_t>(c.size)};
+    return {classify(c.value, table), static_cast<std::uint8_t>(c.size)};
   }
   bool is(std::size_t i, char c) const { return i < size && data[i] == c; }
   std::size_t run(std::size_t i, std::uint8_t classes) const {
-    for (Char c = at(i); c.cls & classes; c = at(i)) i += c.size;
-    return i;
+    while (true) {
+      while (i < size &&
+             kBytes[static_cast<unsigned char>(data[i])] & classes) {
+        ++i;
+      }
+      if (i >= size || static_cast<unsigned char>(data[i]) < 0x80) return i;
+      const Char c = at(i);
+      if (!(c.cls & classes)) return i;
+      i += c.size;
+    }
   }
 };
 

@@ -51,17 +51,17 @@ constexpr std::uint8_t of_ascii(int c) {
 
 }  // namespace
 
-const std::array<std::uint8_t, 128> kAscii = [] {
-  std::array<std::uint8_t, 128> out{};
+constinit const std::array<std::uint8_t, 256> kBytes = [] {
+  std::array<std::uint8_t, 256> out{};
   for (int c = 0; c < 128; ++c) {
     out[static_cast<std::size_t>(c)] = of_ascii(c);
   }
   return out;
 }();
 
-std::uint8_t classify(std::uint32_t c) {
+std::uint8_t classify(std::uint32_t c, const std::uint16_t* table) {
   if (c == 0x85) return scan::kSpace;
-  return kByCategory[unicode::table()[c] & 31];
+  return kByCategory[table[c] & 31];
 }
 
 std::size_t contraction(const Text& text, std::size_t i, bool any_case) {

@@ -84,7 +84,7 @@ void Tokenizer::encode_plain(
 ) const {
   const TokenizerParts& parts = *parts_;
   const auto model = [&](Piece piece) {
-    parts.model->encode(piece.text, workspace.model, out);
+    parts.model->encode(piece.text, piece.after, workspace.model, out);
   };
   const auto plain = [&](std::string_view part, bool first) {
     if (part.empty()) return;

@@ -114,6 +114,7 @@ void Unigram::append(
 
 void Unigram::encode(
     std::string_view piece,
+    std::size_t /*after*/,
     ModelScratch& scratch,
     std::vector<std::int32_t>& out
 ) const {

@@ -25,6 +25,7 @@ class Unigram final : public Model {
   std::string_view kind() const override { return "Unigram"; }
   void encode(
       std::string_view piece,
+      std::size_t after,
       ModelScratch& scratch,
       std::vector<std::int32_t>& out
   ) const override;

@@ -28,7 +28,11 @@ Step step(const unsigned char* p, std::size_t left) {
   return {size, true};
 }
 
-std::size_t skip_ascii(const unsigned char* p, std::size_t i, std::size_t n) {
+}  // namespace
+
+std::size_t skip_ascii(std::string_view text, std::size_t i) {
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+  const std::size_t n = text.size();
   while (i + 8 <= n) {
     std::uint64_t word;
     std::memcpy(&word, p + i, 8);
@@ -38,8 +42,6 @@ std::size_t skip_ascii(const unsigned char* p, std::size_t i, std::size_t n) {
   while (i < n && p[i] < 0x80) ++i;
   return i;
 }
-
-}  // namespace
 
 void append_utf8(std::string& out, std::uint32_t c) {
   if (c < 0x80) {
@@ -79,7 +81,7 @@ std::size_t valid_utf8_prefix(std::string_view text) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data());
   std::size_t i = 0;
   while (true) {
-    i = skip_ascii(p, i, text.size());
+    i = skip_ascii(text, i);
     if (i == text.size()) return i;
     const Step s = step(p + i, text.size() - i);
     if (!s.valid) return i;

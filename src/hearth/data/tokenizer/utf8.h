@@ -44,6 +44,8 @@ inline std::size_t previous_character(std::string_view text, std::size_t end) {
   return end;
 }
 
+// The first byte at or after i that is not ASCII, or the end.
+std::size_t skip_ascii(std::string_view text, std::size_t i);
 void append_utf8(std::string& out, std::uint32_t code_point);
 std::u32string to_code_points(std::string_view valid);
 std::string to_utf8(std::u32string_view code_points);
