@@ -15,7 +15,10 @@ double CaseContext::read_gb_s() const {
 }
 
 std::vector<CaseGroup> case_groups() {
-  return {{"base", "thread pool, memory, random numbers", base_cases}};
+  return {
+      {"base", "thread pool, memory, random numbers", base_cases},
+      {"ops", "every differentiable op, forward and gradient", ops_cases},
+  };
 }
 
 }  // namespace hearth::bench
