@@ -43,7 +43,7 @@ bool has_text_only(const std::vector<DataSource>& sources) {
       if (f.format != FileFormat::kText) return false;
     }
   }
-  return true;
+  return !sources.empty();
 }
 
 }  // namespace

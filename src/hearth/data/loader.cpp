@@ -1,5 +1,6 @@
 #include "hearth/data/loader.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -96,7 +97,8 @@ class Loader::Engine {
   std::condition_variable ready_, room_;
   std::vector<Slot> slots_;
   std::uint64_t issued_ = 0, taken_ = 0;
-  bool finished_ = false, stopping_ = false;
+  bool finished_ = false, stopping_ = false, asleep_ = false;
+  double last_take_ = 0, pause_ = 1e-3;
   LoaderStats stats_, counts_;
   std::vector<std::thread> threads_;
 
@@ -128,17 +130,37 @@ class Loader::Engine {
     counts_ = slot.counts;
     slot.status = Status::kFree;
     ++taken_;
-    room_.notify_one();
+    const double time = now();
+    pause_ = std::clamp((time - last_take_) / 4, 1e-4, 2e-2);
+    last_take_ = time;
+    // Waking a worker here can cost this thread its core for as long as the
+    // worker fills. While batches are at hand it is left to wake by itself.
+    const bool urgent = 2 * (issued_ - taken_) <= slots_.size();
+    if (asleep_ || urgent) room_.notify_one();
     return true;
+  }
+
+  bool has_room() const {
+    return stopping_ || finished_ || issued_ < taken_ + slots_.size();
+  }
+
+  // Looks for room at the caller's own pace; after a while without any, until
+  // it is told.
+  void wait_for_room(std::unique_lock<std::mutex>& lock) {
+    constexpr int kLooks = 64;
+    for (int i = 0; i < kLooks && !has_room(); ++i) {
+      room_.wait_for(lock, std::chrono::duration<double>(pause_));
+    }
+    asleep_ = true;
+    room_.wait(lock, [&] { return has_room(); });
+    asleep_ = false;
   }
 
   // Draws a number and plans it. Null when there is nothing left to do.
   Slot* draw() {
     std::lock_guard planning(plan_mutex_);
     std::unique_lock lock(mutex_);
-    room_.wait(lock, [&] {
-      return stopping_ || finished_ || issued_ < taken_ + slots_.size();
-    });
+    wait_for_room(lock);
     if (stopping_ || finished_) return nullptr;
     Slot& slot = slots_[issued_++ % slots_.size()];
     slot.status = Status::kBusy;

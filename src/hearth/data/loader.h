@@ -122,7 +122,7 @@ class Loader {
 void check_loader_config(const LoaderConfig& config);
 
 // Tries worker counts against the demand and returns what it saw; the best
-// one, the smallest whose stall is under 1 % or else the least stall, is last.
+// one, the smallest whose stall is under 0.5 % or else the least, is last.
 std::vector<WorkerTrial> try_workers(
     std::shared_ptr<const TokenCache> cache,
     LoaderConfig config

@@ -9,7 +9,7 @@ namespace hearth::data {
 namespace {
 
 constexpr double kTrialSeconds = 0.15;
-constexpr double kEnough = 0.01;
+constexpr double kEnough = 0.005;
 
 // The share of time a consumer of the given demand would wait.
 double stall_share(
