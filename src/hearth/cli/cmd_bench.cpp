@@ -87,14 +87,20 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
 
   const DoctorReport machine = gather_report(context.common.device);
   ops::use_device(context.common.device);
+  const auto& cpu = machine.machine.cpu;
+  const auto cases = select_cases(
+      groups, filter,
+      {.peaks = machine.peaks,
+       .with_peers = peers,
+       .seed = context.common.seed,
+       .last_cache_bytes = std::max(cpu.l3_bytes, cpu.l2_bytes)}
+  );
   if (!machine.peaks) {
     context.note(
         "this machine's peaks are not measured: run hearth doctor --measure to "
         "see the share of peak"
     );
   }
-  const auto cases =
-      select_cases(groups, filter, {machine.peaks, peers, context.common.seed});
   std::vector<bench::Row> rows;
   for (const auto& c : cases) {
     if (list) {

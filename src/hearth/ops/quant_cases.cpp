@@ -48,7 +48,9 @@ OpCase linear_case(const QuantFormat& format, QuantCompute compute) {
   const bool exact = compute == QuantCompute::kExact;
   c.name = "quantized_linear_" + std::to_string(format.bits) + "bit_" +
            (exact ? "exact" : "int8");
-  c.primitives = {"QuantizedLinear", "QuantizedLinearGrad"};
+  c.primitives = {
+      "QuantizedLinear", "QuantizedLinearGrad", "pack_quantized", "quantize"
+  };
   c.sizes = {{2, 5, 64}, {1, 1, 64}, {1, 70, 192}, {7, 33, 128}, {40, 70, 320}};
   c.bench_sizes = {{512, 4096, 4096}};
   if (!exact) c.peak = "int8";
