@@ -12,6 +12,7 @@ mlx_platforms() {
   esac
 }
 
+# A stage's commands run with `set -e` off, so each says what a failure means.
 fetch_mlx() {
   local folder=$1 section=$2 options= p wheel
   for p in $(mlx_platforms); do options="$options --platform $p"; done
@@ -20,9 +21,10 @@ fetch_mlx() {
   pins "$section" > "$folder.new/pins"
   # shellcheck disable=SC2086
   .deps/venv/bin/pip download -q --disable-pip-version-check --no-deps --only-binary=:all: \
-    --require-hashes --python-version 3.11 $options -d "$folder.new/wheels" -r "$folder.new/pins"
+    --require-hashes --python-version 3.11 $options -d "$folder.new/wheels" -r "$folder.new/pins" ||
+    return 1
   for wheel in "$folder.new"/wheels/*.whl; do
-    python3 -m zipfile -e "$wheel" "$folder.new"
+    python3 -m zipfile -e "$wheel" "$folder.new" || return 1
   done
   rm -rf "$folder.new/wheels"
   mv "$folder.new" "$folder"

@@ -18,6 +18,7 @@ std::vector<CaseGroup> case_groups() {
   return {
       {"base", "thread pool, memory, random numbers", base_cases},
       {"data", "reading records, making batches", dataset_cases},
+      {"ops", "every differentiable op, forward and gradient", ops_cases},
   };
 }
 

@@ -15,6 +15,7 @@ struct CaseContext {
   std::optional<hardware::Peaks> peaks;
   bool with_peers = false;
   std::uint64_t seed = 0;
+  std::size_t last_cache_bytes = 0;
 
   // The peak in the case's unit; 0 where it was not measured.
   double gops(std::string_view dtype, std::string_view isa = {}) const;
@@ -29,5 +30,7 @@ std::vector<CaseGroup> case_groups();
 
 std::vector<BenchCase> base_cases(const CaseContext& context);
 std::vector<BenchCase> dataset_cases(const CaseContext& context);
+// The ops, from the same table of cases that tests them.
+std::vector<BenchCase> ops_cases(const CaseContext& context);
 
 }  // namespace hearth::bench

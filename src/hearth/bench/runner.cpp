@@ -11,9 +11,10 @@
 namespace hearth::bench {
 namespace {
 
-double seconds_of(const std::function<void()>& run) {
+double seconds_of(const Timed& timed) {
+  if (timed.before) timed.before();
   const auto start = std::chrono::steady_clock::now();
-  run();
+  timed.run();
   const auto end = std::chrono::steady_clock::now();
   return std::chrono::duration<double>(end - start).count();
 }
@@ -31,24 +32,27 @@ struct Samples {
 };
 
 Samples measure(const BenchCase& c, const RunOptions& options) {
-  const std::function<void()> ours = c.prepare();
-  const std::function<void()> peer =
-      c.prepare_peer ? c.prepare_peer() : std::function<void()>();
+  const Timed ours = c.prepare();
+  const Timed peer = c.prepare_peer ? c.prepare_peer() : Timed();
   for (int i = 0; i < options.warm_up; ++i) {
-    ours();
-    if (peer) peer();
+    seconds_of(ours);
+    if (peer.run && i == 0) seconds_of(peer);
   }
   Samples s;
-  double spent = 0;
+  double spent = 0, spent_by_peer = 0;
   for (int i = 0; i < options.max_repeats; ++i) {
     if (i >= options.min_repeats && spent >= options.seconds) break;
+    const bool peer_due =
+        peer.run && (std::ssize(s.peers) < options.min_peer_repeats ||
+                     spent_by_peer < options.seconds);
     // ABBA: who goes first changes, so that neither side always follows the
     // other.
-    const bool peer_first = peer && i % 2 == 1;
+    const bool peer_first = peer_due && i % 2 == 1;
     if (peer_first) s.peers.push_back(seconds_of(peer));
     s.ours.push_back(seconds_of(ours));
-    if (peer && !peer_first) s.peers.push_back(seconds_of(peer));
+    if (peer_due && !peer_first) s.peers.push_back(seconds_of(peer));
     spent += s.ours.back();
+    if (peer_due) spent_by_peer += s.peers.back();
   }
   return s;
 }

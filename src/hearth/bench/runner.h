@@ -2,6 +2,7 @@
 // Runs benchmark cases: a case and its peer take turns, repeat by repeat, so
 // that a noisy machine is noisy for both. Times are medians with a spread; a
 // ratio comes with its bootstrap interval. The rows are CLI.md's.
+#include <concepts>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,18 +13,29 @@
 
 namespace hearth::bench {
 
+// What one repeat runs: `run` is timed, `before` is not.
+struct Timed {
+  std::function<void()> run, before;
+
+  Timed() = default;
+  Timed(std::function<void()> timed, std::function<void()> untimed)
+      : run(std::move(timed)), before(std::move(untimed)) {}
+  template <std::invocable F>
+  Timed(F f) : run(std::move(f)) {}  // NOLINT(google-explicit-constructor)
+};
+
 struct BenchCase {
   std::string name;
-  // Prepares inputs and returns what is timed. Called once; the returned
-  // function owns what it needs and is called many times.
-  std::function<std::function<void()>()> prepare;
+  // Prepares inputs and returns what is timed. Called once; what it returns
+  // owns what it needs and is called many times.
+  std::function<Timed()> prepare;
   double work = 0;   // operations or bytes of one call
   std::string unit;  // "GFLOP/s", "GOP/s", "GB/s", "tokens/s", "MB/s"
   double peak = 0;   // the machine's best in that unit; 0: not known
   std::string isa;   // instruction set in use; empty where it has no say
   // A rival doing the same work; absent where none is installed.
   std::string peer_name;
-  std::function<std::function<void()>()> prepare_peer;
+  std::function<Timed()> prepare_peer;
 };
 
 struct RunOptions {
@@ -31,6 +43,8 @@ struct RunOptions {
   int max_repeats = 200;
   double seconds = 1.0;  // of measuring for each side
   int warm_up = 2;
+  // A peer that is slow is measured less often, but at least this often.
+  int min_peer_repeats = 3;
 };
 
 struct Row {

@@ -16,7 +16,11 @@ TEST(Runner, TakesTurnsWithThePeerAndAlternatesWhoIsFirst) {
   c.peer_name = "rival";
   c.prepare_peer = [&order] { return [&order] { order += 'b'; }; };
   const Row row = run_case(
-      c, {.min_repeats = 4, .max_repeats = 4, .seconds = 0, .warm_up = 1}
+      c, {.min_repeats = 4,
+          .max_repeats = 4,
+          .seconds = 0,
+          .warm_up = 1,
+          .min_peer_repeats = 4}
   );
   EXPECT_EQ(
       order,
@@ -32,6 +36,24 @@ TEST(Runner, TakesTurnsWithThePeerAndAlternatesWhoIsFirst) {
   EXPECT_GT(*row.vs_peer, 0);
   ASSERT_TRUE(row.share_of_peak);
   EXPECT_NEAR(*row.share_of_peak, row.rate / 1e6, 1e-12);
+}
+
+TEST(Runner, WhatComesBeforeIsNotTimedAndASlowPeerRunsLess) {
+  int before = 0, peers = 0;
+  BenchCase c;
+  c.unit = "jobs/s";
+  c.prepare = [&] { return Timed([] {}, [&] { ++before; }); };
+  c.prepare_peer = [&] { return [&] { ++peers; }; };
+  const Row row = run_case(
+      c, {.min_repeats = 10,
+          .max_repeats = 10,
+          .seconds = 0,
+          .warm_up = 2,
+          .min_peer_repeats = 3}
+  );
+  EXPECT_EQ(before, 12);
+  EXPECT_EQ(peers, 4);
+  EXPECT_EQ(row.repeats, 10);
 }
 
 TEST(Runner, WhatWasNotMeasuredIsAbsent) {

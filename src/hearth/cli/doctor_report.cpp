@@ -105,85 +105,74 @@ std::string line(const char* name, const std::string& value) {
 
 std::string peaks_text(const hardware::Peaks& p) {
   std::string text = fmt::format("measured ({})\n", p.date);
+  const auto on = [](int threads) {
+    return fmt::format("on {} thread{}", threads, threads == 1 ? "" : "s");
+  };
   for (const auto& a : p.arithmetic) {
-    text += line(
-        a.isa.c_str(), fmt::format(
-                           "{} {:>8.1f} GOP/s on {} thread{}", a.dtype, a.gops,
-                           a.threads, a.threads == 1 ? "" : "s"
-                       )
-    );
+    const auto rate = fmt::format("{} {:>8.1f} GOP/s ", a.dtype, a.gops);
+    text += line(a.isa.c_str(), rate + on(a.threads));
   }
   for (const auto& b : p.bandwidth) {
-    text += line(
-        "memory", fmt::format(
-                      "{} {:>8.1f} GB/s on {} thread{}", b.kind, b.gb_s,
-                      b.threads, b.threads == 1 ? "" : "s"
-                  )
-    );
+    const auto rate = fmt::format("{} {:>8.1f} GB/s ", b.kind, b.gb_s);
+    text += line("memory", rate + on(b.threads));
   }
-  text += line(
-      "disk", p.disk_read_gb_s ? fmt::format(
-                                     "read {:>8.2f} GB/s ({})",
-                                     *p.disk_read_gb_s, p.disk_note
-                                 )
-                               : p.disk_note
-  );
-  return text;
+  std::string disk = p.disk_note;
+  if (p.disk_read_gb_s) {
+    disk = fmt::format("read {:>8.2f} GB/s ({})", *p.disk_read_gb_s, disk);
+  }
+  return text + line("disk", disk);
 }
 
-}  // namespace
-
-std::string to_text(const DoctorReport& r) {
-  const auto& m = r.machine;
+std::string machine_text(const hardware::Machine& m) {
   std::string text = "machine\n";
   text += line("cpu", m.cpu.model + (m.virtual_machine ? " (virtual)" : ""));
   text += line("cores", cores_text(m.cpu));
   text += line("caches", cache_text(m.cpu));
   text += line("memory", memory_text(m.memory));
-  if (!m.apple_gpu.name.empty()) {
-    text += line(
-        "gpu", fmt::format(
-                   "{}, {} cores, {}", m.apple_gpu.name, m.apple_gpu.cores,
-                   m.apple_gpu.architecture
-               )
-    );
+  const auto& gpu = m.apple_gpu;
+  if (!gpu.name.empty()) {
+    const auto about =
+        fmt::format("{}, {} cores, {}", gpu.name, gpu.cores, gpu.architecture);
+    text += line("gpu", about);
   }
-  text += line(
-      "system", m.os_version + (m.kernel.empty() ? "" : ", kernel " + m.kernel)
-  );
+  const std::string kernel = m.kernel.empty() ? "" : ", kernel " + m.kernel;
+  text += line("system", m.os_version + kernel);
   text += line("power", m.power.source);
   text += line("thermal", m.power.thermal);
-  text += "\nfor training\n";
-  text += line(
-      "safe",
-      fmt::format("{} ({})", format_bytes(r.safe.bytes), r.safe.derivation)
+  return text;
+}
+
+std::string device_text(const hardware::Device& d, const DoctorReport& r) {
+  const auto& c = r.choice;
+  const bool chosen = d.kind == c.device.kind && d.index == c.device.index;
+  return fmt::format(
+      "{} ({}){}{}", hardware::device_word(d.kind), d.name,
+      d.memory > 0 ? ", " + format_bytes(d.memory) : "",
+      chosen ? fmt::format(" <- chosen, {}", c.reason) : ""
   );
-  for (const auto& d : r.devices) {
-    const bool chosen =
-        d.kind == r.choice.device.kind && d.index == r.choice.device.index;
-    text += line(
-        "device",
-        fmt::format(
-            "{} ({}){}{}", hardware::device_word(d.kind), d.name,
-            d.memory > 0 ? ", " + format_bytes(d.memory) : "",
-            chosen ? fmt::format(" <- chosen, {}", r.choice.reason) : ""
-        )
-    );
-  }
-  text += line(
-      "kernels", fmt::format(
-                     "{} (runs {}; built {})", r.isa,
-                     fmt::join(r.isa_usable, ", "), fmt::join(r.isa_known, ", ")
-                 )
+}
+
+std::string training_text(const DoctorReport& r) {
+  std::string text = "\nfor training\n";
+  const std::string safe = format_bytes(r.safe.bytes);
+  text += line("safe", fmt::format("{} ({})", safe, r.safe.derivation));
+  for (const auto& d : r.devices) text += line("device", device_text(d, r));
+  const auto tables = fmt::format(
+      "{} (runs {}; built {})", r.isa, fmt::join(r.isa_usable, ", "),
+      fmt::join(r.isa_known, ", ")
   );
-  text += line(
-      "profile",
-      fmt::format(
-          "{}: {} ({})", r.profile, r.profile_describes, r.profile_reason
-      )
+  text += line("kernels", tables);
+  const auto profile = fmt::format(
+      "{}: {} ({})", r.profile, r.profile_describes, r.profile_reason
   );
-  text += line("mlx", r.mlx_version);
-  text += "\n";
+  text += line("profile", profile);
+  return text + line("mlx", r.mlx_version);
+}
+
+}  // namespace
+
+std::string to_text(const DoctorReport& r) {
+  std::string text = machine_text(r.machine) + training_text(r) + "\n";
   if (r.peaks) {
     text += peaks_text(*r.peaks);
   } else {

@@ -13,7 +13,19 @@
 #define HEARTH_STRINGIFY_IMPL(x) #x
 #define HEARTH_STRINGIFY(x) HEARTH_STRINGIFY_IMPL(x)
 
+// Whether this translation unit is of that table: HEARTH_ISA_IS(neon), for use
+// in #if. An unlisted table's name is an undefined macro, which counts as 0.
+#define HEARTH_ISA_IS_generic_generic 1
+#define HEARTH_ISA_IS_amx_amx 1
+#define HEARTH_ISA_IS_neon_neon 1
+#define HEARTH_ISA_IS_IMPL2(isa, name) HEARTH_ISA_IS_##isa##_##name
+#define HEARTH_ISA_IS_IMPL(isa, name) HEARTH_ISA_IS_IMPL2(isa, name)
+#define HEARTH_ISA_IS(name) HEARTH_ISA_IS_IMPL(HEARTH_ISA, name)
+
 namespace hearth::kernels::HEARTH_ISA {
+extern const GateKernels gate;
+extern const MathKernels math;
+extern const NormKernels norm;
 extern const PeakKernels peak;
 extern const Table table;
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -8,6 +8,9 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/gate.h"
+#include "hearth/kernels/math.h"
+#include "hearth/kernels/norm.h"
 #include "hearth/kernels/peak.h"
 
 namespace hearth::kernels {
@@ -18,6 +21,9 @@ struct Table {
   // (AMX: by doing it).
   bool (*supported)() noexcept;
   const PeakKernels* peak;
+  const MathKernels* math;
+  const NormKernels* norm;
+  const GateKernels* gate;
 };
 
 // Every table built in, plainest first.

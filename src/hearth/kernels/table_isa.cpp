@@ -21,6 +21,9 @@ const Table table{
     .isa = HEARTH_STRINGIFY(HEARTH_ISA),
     .supported = supported,
     .peak = &peak,
+    .math = &math,
+    .norm = &norm,
+    .gate = &gate,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -1,0 +1,128 @@
+#include "hearth/ops/op.h"
+
+#include <cstdint>
+#include <exception>
+#include <future>
+
+#include <fmt/format.h>
+#include <mlx/allocator.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/memory.h"
+
+namespace hearth::ops {
+namespace {
+
+constexpr std::size_t kAlignment = AlignedBuffer::kAlignment;
+
+// MLX's buffers start 8 bytes off any alignment. Taking more and starting
+// inside keeps the buffer MLX's own; one with a deleter is never donated.
+void set_aligned(mx::array& a) {
+  auto data = mx::allocator::malloc(a.nbytes() + kAlignment);
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(data.buffer().raw_ptr());
+  // A new array claims to be contiguous in both senses at once and this form
+  // of set_data believes what it is told, so it is told the truth.
+  int wide = 0;
+  for (const auto n : a.shape()) wide += n > 1 ? 1 : 0;
+  const mx::array::Flags flags{true, true, wide <= 1};
+  const auto offset = static_cast<std::int64_t>(
+      (kAlignment - address % kAlignment) % kAlignment
+  );
+  // The offset is in bytes of the buffer for any dtype.
+  a.set_data(std::move(data), a.size(), a.strides(), flags, offset);
+}
+
+}  // namespace
+
+CpuOp::CpuOp(mx::Stream stream) : Primitive(stream) {
+  internal::join_memory_ledger();
+}
+
+void CpuOp::eval_gpu(const Arrays&, Arrays&) {
+  throw Error(
+      fmt::format("[ops.{}] the stream must be a CPU stream, got a GPU", name())
+  );
+}
+
+void CpuOp::check_room(std::size_t bytes) {
+  internal::wait_for_room(stream().index);
+  require_memory(bytes);
+}
+
+void CpuOp::allocate(Arrays& outputs) {
+  std::size_t bytes = 0;
+  for (const auto& o : outputs) bytes += o.nbytes() + kAlignment;
+  check_room(bytes);
+  for (auto& o : outputs) set_aligned(o);
+}
+
+void CpuOp::allocate(mx::array& output) {
+  check_room(output.nbytes() + kAlignment);
+  set_aligned(output);
+}
+
+bool CpuOp::take_or_allocate(const mx::array& input, mx::array& output) {
+  const bool take = input.is_donatable() && input.flags().row_contiguous &&
+                    input.nbytes() == output.nbytes();
+  if (take) {
+    internal::wait_for_room(stream().index);
+    output.copy_shared_buffer(input);
+  } else {
+    allocate(output);
+  }
+  return take;
+}
+
+bool on_cpu(mx::StreamOrDevice s) {
+  return mx::to_stream(s).device == mx::Device::cpu;
+}
+
+mx::array dense(const mx::array& a, mx::StreamOrDevice s) {
+  return mx::contiguous(a, false, s);
+}
+
+void run_on_stream(
+    const char* zone,
+    mx::Stream stream,
+    FunctionRef<void(const Execution&)> f
+) {
+  const Execution run = current_execution();
+  std::promise<void> done;
+  mx::cpu::get_command_encoder(stream).dispatch([&] {
+    try {
+      const profile::Zone timed(zone);
+      f(run);
+    } catch (...) {
+      return done.set_exception(std::current_exception());
+    }
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
+Arrays pick(const Arrays& by_input, const std::vector<int>& argnums) {
+  Arrays out;
+  out.reserve(argnums.size());
+  for (const int i : argnums) {
+    out.push_back(by_input.at(static_cast<std::size_t>(i)));
+  }
+  return out;
+}
+
+long rows_of(const mx::array& a) {
+  const auto last = static_cast<std::size_t>(a.shape(-1));
+  return last == 0 ? 0 : static_cast<long>(a.size() / last);
+}
+
+void refuse_dtype(const char* where, mx::Dtype dtype) {
+  std::ostringstream name;
+  name << dtype;
+  throw UsageError(
+      fmt::format(
+          "[{}] dtype must be float32 or bfloat16, got {}", where, name.str()
+      )
+  );
+}
+
+}  // namespace hearth::ops
