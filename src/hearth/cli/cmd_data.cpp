@@ -56,9 +56,7 @@ data::DataConfig read_config(const DataFlags& flags) {
       continue;
     }
     YamlNode file = read_yaml_file(word);
-    std::erase_if(file.entries, [](const auto& e) {
-      return e.key != "data";
-    });
+    std::erase_if(file.entries, [](const auto& e) { return e.key != "data"; });
     reader.apply(file);
   }
   if (!flags.on_bad_line.empty()) {

@@ -1,8 +1,8 @@
 #pragma once
 // A strict JSON reader for one line at a time, quick where a dataset is big:
 // members that nobody asked for are checked and stepped over, never copied.
-// Accepts what base/json.h accepts, and escaped lone surrogates, which real
-// data has: they become U+FFFD.
+// Accepts what base/json.h accepts (but for NUL bytes after the value), and
+// escaped lone surrogates, which real data has: they become U+FFFD.
 #include <string>
 #include <string_view>
 
