@@ -68,6 +68,38 @@ HEARTH_INLINE void add_to(T* sum, F32 v, Lanes lanes) {
   store(sum, load(sum, lanes) + v, lanes);
 }
 
+// What a row's gradient needs beside the row: mean(g xhat) and mean(g).
+struct GradSums {
+  Moments m;
+  float slope, shift;
+};
+
+// RMS norm takes one pass: the sum of g h is scaled when the norm is known.
+template <bool kCentred, class X, class Y>
+HEARTH_INLINE GradSums
+grad_sums(const NormGradArgs<X, Y>& a, const X* h, const Y* dy) {
+  const float n = 1.0f / static_cast<float>(a.dim);
+  Moments m{0, 0};
+  if constexpr (kCentred) m = moments<true>(a.dim, a.eps, h);
+  const F32 mean = splat(m.mean);
+  F32 squares = zero(), g_sum = zero(), gx_sum = zero();
+  each_vector(0, a.dim, [&](long i, auto lanes) {
+    F32 x = load(h + i, lanes), g = load(dy + i, lanes);
+    if (a.w != nullptr) g = g * load(a.w + i, lanes);
+    if constexpr (kCentred) {
+      x = only(x - mean, lanes);
+      g_sum += g;
+    } else {
+      squares = fma(x, x, squares);
+    }
+    gx_sum = fma(g, x, gx_sum);
+  });
+  if constexpr (!kCentred) {
+    m.rstd = 1.0f / __builtin_sqrtf(reduce_add(squares) * n + a.eps);
+  }
+  return {m, reduce_add(gx_sum) * m.rstd * n, reduce_add(g_sum) * n};
+}
+
 // With xhat = (h - mean) rstd and g = dy w:
 //   dx = rstd (g - xhat mean(g xhat) - mean(g)), the last for layer norm alone.
 template <bool kCentred, class X, class Y>
@@ -78,33 +110,20 @@ void backward(
     float* dw,
     float* db
 ) noexcept {
-  const float n = 1.0f / static_cast<float>(a.dim);
   for (long t = begin; t < end; ++t) {
     const long at = t * a.dim;
     const X* h = a.h + at;
     const Y* dy = a.dy + at;
-    const Moments m = moments<kCentred>(a.dim, a.eps, h);
-    const F32 mean = splat(m.mean), rstd = splat(m.rstd);
-    F32 g_sum = zero(), gx_sum = zero();
-    each_vector(0, a.dim, [&](long i, auto lanes) {
-      F32 xhat = load(h + i, lanes);
-      if constexpr (kCentred) xhat = xhat - mean;
-      xhat = only(xhat * rstd, lanes);
-      const F32 d = load(dy + i, lanes);
-      const F32 dx = d * xhat;
-      if (dw != nullptr) add_to(dw + i, dx, lanes);
-      if (kCentred && db != nullptr) add_to(db + i, d, lanes);
-      const F32 w = a.w != nullptr ? load(a.w + i, lanes) : splat(1.0f);
-      gx_sum = fma(dx, w, gx_sum);
-      if constexpr (kCentred) g_sum = fma(d, w, g_sum);
-    });
-    const F32 slope = splat(reduce_add(gx_sum) * n);
-    const F32 shift = splat(kCentred ? reduce_add(g_sum) * n : 0.0f);
+    const GradSums sums = grad_sums<kCentred>(a, h, dy);
+    const F32 mean = splat(sums.m.mean), rstd = splat(sums.m.rstd);
+    const F32 slope = splat(sums.slope), shift = splat(sums.shift);
     each_vector(0, a.dim, [&](long i, auto lanes) {
       F32 xhat = load(h + i, lanes);
       if constexpr (kCentred) xhat = xhat - mean;
       xhat = xhat * rstd;
       F32 g = load(dy + i, lanes);
+      if (dw != nullptr) add_to(dw + i, g * xhat, lanes);
+      if (kCentred && db != nullptr) add_to(db + i, g, lanes);
       if (a.w != nullptr) g = g * load(a.w + i, lanes);
       if constexpr (kCentred) g = g - shift;
       F32 d = rstd * fnma(xhat, slope, g);

@@ -67,36 +67,53 @@ HEARTH_INLINE float block_max(long n, const float* x) {
   return reduce_max(top);
 }
 
-void encode(long n, const float* m, const float* v, const State8& s, long at) {
+// Codes are bytes, which may alias anything: without __restrict the compiler
+// does not turn these loops into vectors.
+void encode(
+    long n,
+    const float* __restrict m,
+    const float* __restrict v,
+    const State8& s,
+    long at
+) {
   const long block = at / kStateBlock;
   const float m_top = block_max(n, m), v_top = block_max(n, v);
-  const float m_down = m_top > 0 ? 1 / m_top : 0;
+  const float m_down = m_top > 0 ? 127.0f * 127.0f / m_top : 0;
   const float v_down = v_top > 0 ? 1 / v_top : 0;
   s.m_scale[block] = m_top, s.v_scale[block] = v_top;
+  std::int8_t* __restrict m_code = s.m + at;
   for (long i = 0; i < n; ++i) {
     const float root = __builtin_sqrtf(__builtin_fabsf(m[i]) * m_down);
-    const int code = static_cast<int>(root * 127.0f + 0.5f);
-    s.m[at + i] = static_cast<std::int8_t>(m[i] < 0 ? -code : code);
+    m_code[i] =
+        static_cast<std::int8_t>(__builtin_copysignf(root + 0.5f, m[i]));
   }
+  std::uint8_t* __restrict v_code = s.v + at;
   for (long i = 0; i < n; ++i) {
     const float root = __builtin_sqrtf(__builtin_sqrtf(v[i] * v_down));
-    const int code = static_cast<int>(root * 255.0f + 0.5f);
     // Never 0 for a v above 0: it is divided by.
-    const int least = v[i] > 0 ? 1 : 0;
-    s.v[at + i] = static_cast<std::uint8_t>(code > least ? code : least);
+    const float code = root * 255.0f + 0.5f, least = v[i] > 0 ? 1.0f : 0.0f;
+    v_code[i] = static_cast<std::uint8_t>(code > least ? code : least);
   }
 }
 
-void decode(long n, float* m, float* v, const State8& s, long at) {
+void decode(
+    long n,
+    float* __restrict m,
+    float* __restrict v,
+    const State8& s,
+    long at
+) {
   const long block = at / kStateBlock;
   const float m_scale = s.m_scale[block] / (127.0f * 127.0f);
   const float v_scale = s.v_scale[block];
+  const std::int8_t* __restrict m_code = s.m + at;
   for (long i = 0; i < n; ++i) {
-    const float f = s.m[at + i];
+    const float f = m_code[i];
     m[i] = m_scale * f * __builtin_fabsf(f);
   }
+  const std::uint8_t* __restrict v_code = s.v + at;
   for (long i = 0; i < n; ++i) {
-    const float f = static_cast<float>(s.v[at + i]) / 255.0f, f2 = f * f;
+    const float f = static_cast<float>(v_code[i]) * (1 / 255.0f), f2 = f * f;
     v[i] = v_scale * f2 * f2;
   }
 }

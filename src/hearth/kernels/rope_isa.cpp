@@ -40,6 +40,13 @@ HEARTH_INLINE void turn_pairs(
   }
 }
 
+// sign in odd lanes and its opposite in even ones.
+HEARTH_INLINE F32 pair_signs(float sign) {
+  alignas(64) float lane[kLanes];
+  for (int l = 0; l < kLanes; ++l) lane[l] = l % 2 ? sign : -sign;
+  return load(lane);
+}
+
 // y = x cos + swapped(x) (-sin, sin, ...), with cosines and sines doubled.
 template <class T>
 HEARTH_INLINE void turn_interleaved(
@@ -47,13 +54,11 @@ HEARTH_INLINE void turn_interleaved(
     const T* x,
     T* y,
     const float* cosines,
-    float sign
+    float sign,
+    F32 signs
 ) {
   long i = 0;
   if constexpr (kLanes > 1) {
-    alignas(64) float even_negative[kLanes];
-    for (int l = 0; l < kLanes; ++l) even_negative[l] = l % 2 ? sign : -sign;
-    const F32 signs = load(even_negative);
     for (; i + kLanes / 2 <= half; i += kLanes / 2) {
       const F32 c = doubled(cosines + i);
       const F32 s = doubled(cosines + half + i) * signs;
@@ -67,6 +72,7 @@ HEARTH_INLINE void turn_interleaved(
 template <class T>
 void turn(const RopeArgs<T>& a, long begin, long end) noexcept {
   const float sign = a.inverse ? -1.0f : 1.0f;
+  const F32 signs = pair_signs(sign);
   const long width = 2 * a.half;
   for (long t = begin; t < end; ++t) {
     const long position = a.positions[t];
@@ -81,7 +87,7 @@ void turn(const RopeArgs<T>& a, long begin, long end) noexcept {
           store(y + i, splat(__builtin_nanf("")), lanes);
         });
       } else if (a.interleaved) {
-        turn_interleaved(a.half, x, y, cosines, sign);
+        turn_interleaved(a.half, x, y, cosines, sign, signs);
       } else {
         turn_halves(a.half, x, y, cosines, splat(sign));
       }
