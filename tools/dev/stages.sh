@@ -6,8 +6,26 @@ cmd_quickstart() {
   setup
   build_preset release --target hearth
   STAGE_SHOW=1 stage "this machine, measured" hearth doctor --measure
+  quickstart_data runs/quickstart
   printf 'quickstart took %s s\n' "$((SECONDS - start))"
 }
+
+# Stories from the seeded generator, a tokenizer of their own, the token cache
+# that training reads, and a page that shows what is in it.
+quickstart_data() {
+  local dir=$1
+  mkdir -p "$dir"
+  stage "data: 20,000 stories" make_stories "$dir/stories.jsonl"
+  STAGE_SHOW=1 stage "data: tokenizer" hearth tokenizer train "$dir/stories.jsonl" \
+    --vocab 4096 --special '<|end|>' -o "$dir/tokenizer.json" --force
+  STAGE_SHOW=1 stage "data: token cache" hearth data prepare --data "$dir/stories.jsonl" \
+    -t "$dir/tokenizer.json" -o "$dir/cache" --force
+  STAGE_SHOW=1 stage "data: a look" hearth data inspect "$dir/cache" --documents 1 --batches 1 \
+    --html "$dir/data.html"
+  printf 'the data as a page: %s/data.html\n' "$dir"
+}
+
+make_stories() { hearth data synth --kind stories --n 20000 --seed 7 > "$1"; }
 
 cmd_doctor() { setup; build_preset release --target hearth; hearth doctor "$@"; }
 cmd_bench() { setup; build_preset release --target hearth; hearth bench "$@"; }

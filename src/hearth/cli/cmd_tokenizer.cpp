@@ -8,6 +8,8 @@
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
 #include "hearth/cli/command.h"
+#include "hearth/data/dataset_reader.h"
+#include "hearth/data/dataset_record.h"
 #include "hearth/data/tokenizer/bpe_trainer.h"
 #include "hearth/data/tokenizer/tokenizer.h"
 
@@ -308,6 +310,55 @@ void cmd_tokenizer_decode(
   });
 }
 
+namespace {
+
+// The texts of a record that a tokenizer learns from.
+void append_texts(const data::Record& record, std::vector<std::string>& out) {
+  for (const auto* text :
+       {&record.text, &record.prompt, &record.completion, &record.chosen}) {
+    if (!text->empty()) out.push_back(*text);
+  }
+  for (const Json& message : record.messages) {
+    const auto content = message.find("content");
+    if (content != message.end() && content->is_string()) {
+      out.push_back(content->get<std::string>());
+    }
+  }
+}
+
+// Every line of plain text, or the texts of each JSONL record. A chunk of
+// records is counted at once, by all threads.
+void add_texts(data::BpeTrainer& trainer, const data::DataFile& file) {
+  if (file.format == data::FileFormat::kText) {
+    return trainer.add_file(file.path);
+  }
+  const data::ReadSettings settings;
+  data::RecordReader reader(file, settings);
+  data::RecordParser parser(settings);
+  data::RawChunk chunk;
+  data::Record record;
+  while (reader.next(chunk)) {
+    std::vector<std::string> texts;
+    for (const auto& raw : chunk.records) {
+      if (raw.too_long) continue;
+      const std::string_view bytes(chunk.bytes);
+      try {
+        parser.parse(
+            bytes.substr(raw.begin, raw.end - raw.begin), file.format, record
+        );
+      } catch (const FormatError& e) {
+        const auto line = static_cast<long>(raw.line);
+        throw FormatError::at(file.path, line, e.what());
+      }
+      append_texts(record, texts);
+    }
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    trainer.add(views);
+  }
+}
+
+}  // namespace
+
 void cmd_tokenizer_train(
     Context& context,
     const std::vector<std::string>& words
@@ -320,7 +371,7 @@ void cmd_tokenizer_train(
       "tokenizer train", "Train a byte-level BPE tokenizer on text files.",
       context.common
   );
-  args.rest("FILE", files, "Text files; every line is a text");
+  args.rest("FILE", files, "Text or JSONL files, folders, globs");
   args.option("-o,--output", output, "Where the tokenizer.json goes");
   args.option("--vocab", vocab, "Tokens, bytes and special tokens counted");
   args.option("--min-frequency", frequency, "How often a pair must occur");
@@ -349,7 +400,9 @@ void cmd_tokenizer_train(
        .special_tokens = specials,
        .pattern = pattern}
   );
-  for (const std::string& file : files) trainer.add_file(file);
+  for (const auto& source : data::find_sources(files)) {
+    for (const auto& file : source.files) add_texts(trainer, file);
+  }
   const std::string text = trainer.train();
   write_file_atomically(output, text);
   const auto tokenizer = Tokenizer::from_json(text, output);
