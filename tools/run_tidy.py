@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over the project, two files at a time, skipping every file
+"""Runs clang-tidy over the project on every core, skipping every file
 that was clean before and has not changed since, its headers included.
 
 usage: run_tidy.py BUILD_DIR [--all]"""
 import concurrent.futures
 import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def main(build, everything):
         if clean.get(str(path)) != prints[path]:
             todo.append(path)
     failed = 0
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = {pool.submit(check, path, build): path for path in sorted(todo)}
         for job in concurrent.futures.as_completed(jobs):
             status, text = job.result()
