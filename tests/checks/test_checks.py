@@ -53,7 +53,8 @@ class Planted(unittest.TestCase):
         status, text = self.check("check_length.py")
         self.assertEqual(status, 1)
         self.assertIn("long.cpp: 601 lines", text)
-        (self.root / "tools/long_files.txt").write_text("src/hearth/base/long.cpp a table\n")
+        with (self.root / "tools/long_files.txt").open("a") as exceptions:
+            exceptions.write("src/hearth/base/long.cpp a table\n")
         self.assertEqual(self.check("check_length.py")[0], 0)
 
     def test_a_function_of_101_lines_is_found(self):
