@@ -104,27 +104,29 @@ Json to_json(const Row& row) {
   return j;
 }
 
-std::string to_table(const std::vector<Row>& rows) {
-  std::size_t width = 4;
-  for (const Row& r : rows) width = std::max(width, r.name.size());
-  std::string text = fmt::format(
+std::string table_head(std::size_t width) {
+  return fmt::format(
       "{:<{}}  {:<8} {:>10} {:>7} {:>18} {:>8}  {}\n", "case", width, "isa",
       "ms", "spread", "rate", "of peak", "against the peer"
   );
-  for (const Row& r : rows) {
-    text += fmt::format(
-        "{:<{}}  {:<8} {:>10.3f} {:>6.1f}% {:>18} {:>8}  ", r.name, width,
-        r.isa.empty() ? "-" : r.isa, r.median_ms, 100 * r.spread,
-        fmt::format("{:.4g} {}", r.rate, r.unit),
-        r.share_of_peak ? fmt::format("{:.1f}%", 100 * *r.share_of_peak) : "-"
+}
+
+std::string table_line(const Row& r, std::size_t width) {
+  const auto rate = fmt::format("{:.4g} {}", r.rate, r.unit);
+  const auto share =
+      r.share_of_peak ? fmt::format("{:.1f}%", 100 * *r.share_of_peak) : "-";
+  std::string peer = "-";
+  if (r.vs_peer) {
+    peer = fmt::format(
+        "{:.2f}x {} ({:.2f}-{:.2f})", *r.vs_peer, r.peer,
+        r.vs_peer_interval.low, r.vs_peer_interval.high
     );
-    text += r.vs_peer ? fmt::format(
-                            "{:.2f}x {} ({:.2f}-{:.2f})\n", *r.vs_peer, r.peer,
-                            r.vs_peer_interval.low, r.vs_peer_interval.high
-                        )
-                      : "-\n";
   }
-  return text;
+  return fmt::format(
+      "{:<{}}  {:<8} {:>10.3f} {:>6.1f}% {:>18} {:>8}  {}\n", r.name, width,
+      r.isa.empty() ? "-" : r.isa, r.median_ms, 100 * r.spread, rate, share,
+      peer
+  );
 }
 
 }  // namespace hearth::bench

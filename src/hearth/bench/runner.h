@@ -59,7 +59,9 @@ Row run_case(const BenchCase& c, const RunOptions& options);
 
 // {"case","isa","threads","median_ms",...}; what was not measured is absent.
 Json to_json(const Row& row);
-// An aligned table for people.
-std::string to_table(const std::vector<Row>& rows);
+// An aligned table for people, line by line as rows come in; width is that of
+// the longest name.
+std::string table_head(std::size_t width);
+std::string table_line(const Row& row, std::size_t width);
 
 }  // namespace hearth::bench

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 #include <regex>
 
 #include <fmt/format.h>
@@ -101,28 +102,29 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
         "see the share of peak"
     );
   }
-  std::vector<bench::Row> rows;
-  for (const auto& c : cases) {
-    if (list) {
-      context.print(c.name + "\n");
-      continue;
-    }
-    context.note(fmt::format("{} ...", c.name));
-    rows.push_back(
-        bench::run_case(
-            c, {.min_repeats = 9,
-                .max_repeats = 200,
-                .seconds = seconds,
-                .warm_up = 2}
-        )
-    );
+  if (list) {
+    for (const auto& c : cases) context.print(c.name + "\n");
+    return;
   }
-  if (list) return;
-  if (!context.common.json) return context.print(bench::to_table(rows));
+  const bool json = context.common.json;
+  std::size_t width = 4;
+  for (const auto& c : cases) width = std::max(width, c.name.size());
+  if (!json) context.print(bench::table_head(width));
+  Json rows = Json::array();
+  for (const auto& c : cases) {
+    if (json) context.note(fmt::format("{} ...", c.name));
+    const bench::Row row = bench::run_case(c, {.seconds = seconds});
+    if (json) {
+      rows.push_back(bench::to_json(row));
+    } else {
+      context.print(bench::table_line(row, width));
+      std::fflush(stdout);
+    }
+  }
+  if (!json) return;
   Json document;
   document["machine"] = to_json(machine);
-  document["rows"] = Json::array();
-  for (const auto& r : rows) document["rows"].push_back(bench::to_json(r));
+  document["rows"] = std::move(rows);
   context.json("hearth.bench/1", document);
 }
 

@@ -42,23 +42,28 @@ std::span<const Command> commands();
 void cmd_doctor(Context& context, const std::vector<std::string>& words);
 void cmd_bench(Context& context, const std::vector<std::string>& words);
 void cmd_tokenizer_template(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 );
 void cmd_data_prepare(Context& context, const std::vector<std::string>& words);
 void cmd_data_inspect(Context& context, const std::vector<std::string>& words);
 void cmd_data_synth(Context& context, const std::vector<std::string>& words);
 void cmd_completion(Context& context, const std::vector<std::string>& words);
 void cmd_tokenizer_encode(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 );
 void cmd_tokenizer_decode(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 );
 void cmd_tokenizer_train(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 );
 void cmd_tokenizer_inspect(
-    Context& context, const std::vector<std::string>& words
+    Context& context,
+    const std::vector<std::string>& words
 );
 
 }  // namespace hearth::cli

@@ -88,7 +88,8 @@ TEST(Chat, AgreesWithTransformersOnRealTemplates) {
     const Json golden = Json::parse(line);
     const std::string name = golden["template"];
     const std::string source = template_source(name);
-    if (source.empty() || golden["source"].get<std::string>() != digest(source)) continue;
+    if (source.empty() || golden["source"].get<std::string>() != digest(source))
+      continue;
     const ChatTemplate made(source, golden["tokens"]);
     std::size_t at = 0;
     for (const auto& [chat, messages] : chats["conversations"].items()) {
@@ -99,7 +100,8 @@ TEST(Chat, AgreesWithTransformersOnRealTemplates) {
           options.add_generation_prompt = prompt;
           options.now = fixed_now();
           EXPECT_EQ(
-              digest(answer(made, messages, options)), golden["answers"][at++].get<std::string>()
+              digest(answer(made, messages, options)),
+              golden["answers"][at++].get<std::string>()
           ) << name
             << ", " << chat << ", tools " << tools;
           ++checked;

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "hearth/kernels/arithmetic.h"
-#include "hearth/kernels/embedding.h"
 #include "hearth/kernels/attention.h"
+#include "hearth/kernels/embedding.h"
 #include "hearth/kernels/gate.h"
 #include "hearth/kernels/gemm.h"
 #include "hearth/kernels/head_loss.h"
@@ -18,9 +18,9 @@
 #include "hearth/kernels/norm.h"
 #include "hearth/kernels/optim.h"
 #include "hearth/kernels/peak.h"
-#include "hearth/kernels/rope.h"
 #include "hearth/kernels/quant/matmul.h"
 #include "hearth/kernels/quant/rows.h"
+#include "hearth/kernels/rope.h"
 
 namespace hearth::kernels {
 

@@ -143,8 +143,8 @@ TEST(SynthTools, ExpectedCallIsOfferedRightAndMade) {
     for (const Json& tool : made["tools"]) {
       const std::string name = tool["function"]["name"];
       EXPECT_TRUE(offered.insert(name).second);
-      const bool wanted =
-          !made["expect"].is_null() && made["expect"]["tool"].get<std::string>() == name;
+      const bool wanted = !made["expect"].is_null() &&
+                          made["expect"]["tool"].get<std::string>() == name;
       if (wanted) schema = &tool["function"]["parameters"];
     }
     const Json* first = nullptr;
