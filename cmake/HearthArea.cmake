@@ -1,4 +1,4 @@
-# hearth_area(NAME [MLX] [DEPENDS area...] [LINK library...])
+# hearth_area(NAME [MLX] [DEPENDS area...] [LINK library...] [PRECOMPILE header...])
 #
 # One static library of every source in this folder and below. Sources are
 # globbed (and checked again at every build), so adding a file edits no list:
@@ -7,8 +7,9 @@
 #   *_mac.mm, *_mac.cpp    only on macOS;  *_linux.cpp only on Linux
 #   *_x86.cpp, *_arm.cpp   only on that processor
 #   *_impl.h, *_test.h     are not installed
+# PRECOMPILE names the headers that most of the area's time goes into.
 function(hearth_area name)
-  cmake_parse_arguments(arg "MLX" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "MLX" "" "DEPENDS;LINK;PRECOMPILE" ${ARGN})
   if(arg_MLX AND NOT HEARTH_WITH_MLX)
     return()
   endif()
@@ -34,6 +35,7 @@ function(hearth_area name)
   if(arg_MLX)
     target_link_libraries(hearth_${name} PUBLIC mlx)
   endif()
+  target_precompile_headers(hearth_${name} PRIVATE ${arg_PRECOMPILE})
 
   _hearth_glob(headers *.h)
   list(FILTER headers EXCLUDE REGEX "_(impl|test)\\.h$")

@@ -39,7 +39,7 @@ def wrong_depends(path, area, allowed):
     if "DEPENDS" not in words:
         return
     for word in words[words.index("DEPENDS") + 1 :]:
-        if word in ("LINK", "MLX"):
+        if word in ("LINK", "MLX", "PRECOMPILE"):
             return
         if word not in allowed:
             yield f"{path}: {area} may not depend on {word}"

@@ -28,7 +28,7 @@ build_preset() {
 
 cmd_build() {
   setup
-  build_preset "${1:-release}"
+  build_preset "${1:-release}" --target hearth
   printf 'built %s/hearth\n' "$(preset_dir "${1:-release}")"
 }
 
