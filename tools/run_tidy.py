@@ -50,7 +50,7 @@ def fingerprint(paths):
 
 def check(path, build):
     # GCC's own flags mean nothing to clang.
-    unknown = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-unused-command-line-argument", "--extra-arg=-Wno-ignored-optimization-argument"]
+    unknown = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-unused-command-line-argument", "--extra-arg=-Wno-ignored-optimization-argument", "--extra-arg=-Wno-ignored-gch"]
     run = subprocess.run([str(TIDY), "-p", str(build), "--quiet", *unknown, str(path)], capture_output=True, text=True)
     return run.returncode, run.stdout + (run.stderr if run.returncode else "")
 

@@ -1,5 +1,5 @@
 # System packages and the Python environment that fetches pinned wheels.
-APT_PACKAGES="ca-certificates g++ ninja-build cmake pkg-config python3 python3-venv ccache
+APT_PACKAGES="ca-certificates git g++ ninja-build cmake pkg-config python3 python3-venv ccache
   nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libcli11-dev libgtest-dev
   libpcre2-dev libzstd-dev zlib1g-dev"
 BREW_PACKAGES="cmake ninja pkg-config ccache nlohmann-json yaml-cpp fmt cli11 googletest pcre2 zstd"

@@ -49,7 +49,7 @@ class InputRing {
 
 Timed time_forward(
     const ops::ArraysFunction& f,
-    std::shared_ptr<InputRing> ring
+    const std::shared_ptr<InputRing>& ring
 ) {
   return {[f, ring] { mx::eval(f(ring->next())); }, {}};
 }
@@ -66,7 +66,7 @@ Arrays ones_like(const Arrays& outputs) {
 Timed time_gradient(
     const OpCase& op,
     const ops::ArraysFunction& f,
-    std::shared_ptr<InputRing> ring
+    const std::shared_ptr<InputRing>& ring
 ) {
   auto upstream = std::make_shared<Arrays>();
   auto gradients = std::make_shared<Arrays>();

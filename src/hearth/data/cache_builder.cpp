@@ -191,7 +191,8 @@ void CacheBuilder::run_source(const DataSource& source) {
       }
       journal_.position.file = chunk.file;
       for (auto& record : chunk.records) {
-        if (!(more = take(source, source.files[chunk.file], record))) break;
+        more = take(source, source.files[chunk.file], record);
+        if (!more) break;
       }
       tell(source, chunk);
     }
