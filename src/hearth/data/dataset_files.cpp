@@ -166,8 +166,10 @@ double parse_share(std::string_view text) {
   double share = 0;
   if (text == "off") return 0;
   const bool percent = text.ends_with('%');
-  if (!parse_number(text.substr(0, text.size() - percent), share) ||
-      !(share >= 0) || (share *= percent ? 0.01 : 1) >= 1) {
+  const bool number =
+      parse_number(text.substr(0, text.size() - percent), share);
+  if (percent) share *= 0.01;
+  if (!number || !(share >= 0) || share >= 1) {
     throw UsageError(
         fmt::format(
             "[data.parse_share] a share must be like 2% or 0.02 and below 1, "
