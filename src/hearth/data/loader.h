@@ -124,8 +124,8 @@ void check_loader_config(const LoaderConfig& config);
 // Tries worker counts against the demand and returns what it saw; the best
 // one, the smallest whose stall is under 0.5 % or else the least, is last.
 std::vector<WorkerTrial> try_workers(
-    std::shared_ptr<const TokenCache> cache,
-    LoaderConfig config
+    const std::shared_ptr<const TokenCache>& cache,
+    const LoaderConfig& config
 );
 
 }  // namespace hearth::data

@@ -17,7 +17,10 @@ void require(bool ok, const std::string& what) {
 
 void check_loader_config(const LoaderConfig& c) {
   require(!c.shapes.empty(), "at least one row length is needed");
-  ShapeSchedule(c.shapes, c.guarantee, RandomKey());
+  // Its constructor refuses what does not fit together.
+  [[maybe_unused]] const ShapeSchedule checked(
+      c.shapes, c.guarantee, RandomKey()
+  );
   require(
       c.shapes.size() == 1 || c.arrange != Arrange::kPad,
       "several lengths need packing or a stream"

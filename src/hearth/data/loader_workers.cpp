@@ -44,8 +44,8 @@ double stall_share(
 }  // namespace
 
 std::vector<WorkerTrial> try_workers(
-    std::shared_ptr<const TokenCache> cache,
-    LoaderConfig config
+    const std::shared_ptr<const TokenCache>& cache,
+    const LoaderConfig& config
 ) {
   std::vector<WorkerTrial> trials;
   const int most = std::max(1, usable_cores());
