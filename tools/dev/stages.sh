@@ -58,7 +58,9 @@ cmd_test() {
   setup
   [ -z "$peers" ] || install_peers
   build_preset release
-  STAGE_SHOW=1 stage "build time" python3 tools/build_times.py "$(preset_dir release)"
+  # Only told here: a slow machine is no reason to fail. ./dev lint holds it to
+  # the limit.
+  python3 tools/build_times.py "$(preset_dir release)" || true
   printf '== tests\n'
   run_tests "$(preset_dir release)" ${extra[@]+"${extra[@]}"} ||
     fail "tests failed (./dev test took $((SECONDS - start)) s)"
@@ -94,6 +96,7 @@ cmd_lint() {
   stage "lengths" python3 tools/check_length.py
   stage "map" python3 tools/check_map.py
   build_preset release
+  STAGE_SHOW=1 stage "build time" python3 tools/build_times.py "$(preset_dir release)"
   stage "headers compile alone" "$CMAKE" --build "$(preset_dir release)" \
     --target all_verify_interface_header_sets
   STAGE_SHOW=1 stage "clang-tidy" python3 tools/run_tidy.py "$(preset_dir release)" "$@"
