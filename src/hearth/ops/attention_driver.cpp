@@ -131,9 +131,39 @@ void attention_backward(
   );
 }
 
-void CachedAttention::operator()(
+namespace {
+
+// What every thread needs for itself, the largest over all sequences.
+std::size_t cached_share(
     std::span<const AttentionArgs> sequences,
     const Execution& run
+) {
+  std::size_t part = 0;
+  for (const AttentionArgs& a : sequences) {
+    part = std::max(part, share(run.kernels.attention->forward_scratch(a)));
+  }
+  return part;
+}
+
+}  // namespace
+
+std::size_t cached_attention_scratch(
+    std::span<const AttentionArgs> sequences,
+    const Execution& run
+) {
+  Index floats = 0;
+  for (const AttentionArgs& a : sequences) {
+    if (is_decode(a)) floats += attention_decode_partial_floats(a);
+  }
+  return cached_share(sequences, run) *
+             static_cast<std::size_t>(run.pool.size()) +
+         static_cast<std::size_t>(floats) * sizeof(float);
+}
+
+void cached_attention(
+    std::span<const AttentionArgs> sequences,
+    const Execution& run,
+    std::byte* scratch
 ) {
   // A piece of work: a unit's number within its sequence.
   struct Piece {
@@ -142,21 +172,11 @@ void CachedAttention::operator()(
     float* partials;  // null for a forward unit
   };
   const auto& kernels = *run.kernels.attention;
-  std::size_t part = 0;
-  Index floats = 0;
-  for (const AttentionArgs& a : sequences) {
-    check_attention("ops.CachedAttention", a);
-    part = std::max(part, share(kernels.forward_scratch(a)));
-    if (is_decode(a)) floats += attention_decode_partial_floats(a);
-  }
-  const auto grow = [&](AlignedBuffer& buffer, std::size_t bytes) {
-    if (buffer.size() < bytes) buffer = AlignedBuffer(zone_, bytes);
-  };
-  grow(scratch_, part * static_cast<std::size_t>(run.pool.size()));
-  grow(partials_, static_cast<std::size_t>(floats) * sizeof(float));
-
+  const std::size_t part = cached_share(sequences, run);
   std::vector<Piece> pieces, rows;
-  float* next = partials_.as<float>().data();
+  auto* next = reinterpret_cast<float*>(
+      scratch + part * static_cast<std::size_t>(run.pool.size())
+  );
   for (const AttentionArgs& a : sequences) {
     const bool decode = is_decode(a);
     const Index units =
@@ -172,7 +192,7 @@ void CachedAttention::operator()(
   each_unit(
       run.pool, static_cast<Index>(pieces.size()), [&](int worker, Index i) {
         const Piece& p = pieces[static_cast<std::size_t>(i)];
-        void* own = scratch_.data() + static_cast<std::size_t>(worker) * part;
+        void* own = scratch + static_cast<std::size_t>(worker) * part;
         if (p.partials == nullptr) {
           kernels.forward(*p.args, p.unit, p.unit + 1, own);
         } else {
@@ -183,6 +203,18 @@ void CachedAttention::operator()(
   for (const Piece& p : rows) {
     kernels.decode_combine(*p.args, p.unit, p.unit + 1, p.partials);
   }
+}
+
+void CachedAttention::operator()(
+    std::span<const AttentionArgs> sequences,
+    const Execution& run
+) {
+  for (const AttentionArgs& a : sequences) {
+    check_attention("ops.CachedAttention", a);
+  }
+  const std::size_t bytes = cached_attention_scratch(sequences, run);
+  if (scratch_.size() < bytes) scratch_ = AlignedBuffer(zone_, bytes);
+  cached_attention(sequences, run, scratch_.data());
 }
 
 }  // namespace hearth::ops

@@ -38,9 +38,20 @@ void attention_backward(
 
 // Attention over KV caches, float32, bfloat16 or int8 with a scale per token
 // and head. Each sequence has its own lengths and addresses (batch is usually
-// 1). Sequences with few queries are cut along their keys, so that a single one
-// keeps all threads busy; a prompt's chunk goes the way of training. Memory is
-// kept from call to call.
+// 1) and has passed check_attention. Sequences with few queries are cut along
+// their keys, so that a single one keeps all threads busy; a prompt's chunk
+// goes the way of training. scratch is 64-byte aligned.
+std::size_t cached_attention_scratch(
+    std::span<const kernels::AttentionArgs> sequences,
+    const Execution& run
+);
+void cached_attention(
+    std::span<const kernels::AttentionArgs> sequences,
+    const Execution& run,
+    std::byte* scratch
+);
+
+// The same with memory of its own, kept from call to call.
 class CachedAttention {
  public:
   explicit CachedAttention(MemoryZone zone) : zone_(zone) {}
@@ -53,7 +64,7 @@ class CachedAttention {
 
  private:
   MemoryZone zone_;
-  AlignedBuffer scratch_, partials_;
+  AlignedBuffer scratch_;
 };
 
 }  // namespace hearth::ops

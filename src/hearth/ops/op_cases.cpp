@@ -8,10 +8,12 @@ namespace hearth::ops {
 // One function a case file offers. Keep both lists sorted.
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> arithmetic_cases();
+std::vector<OpCase> dropout_cases();
 std::vector<OpCase> embedding_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> gate_cases();
 std::vector<OpCase> head_loss_cases();
+std::vector<OpCase> kv_cache_cases();
 std::vector<OpCase> linear_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> optimizer_cases();
@@ -24,10 +26,12 @@ std::span<const OpCase> op_cases() {
     for (auto* cases : {
              activation_cases,
              arithmetic_cases,
+             dropout_cases,
              embedding_cases,
              attention_cases,
              gate_cases,
              head_loss_cases,
+             kv_cache_cases,
              linear_cases,
              norm_cases,
              optimizer_cases,

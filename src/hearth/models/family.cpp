@@ -1,0 +1,126 @@
+#include "hearth/models/family.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/spelling.h"
+
+namespace hearth::models {
+namespace {
+
+constexpr std::array<Family, 8> kFamilies{{
+    {"llama", "LlamaForCausalLM", parse_llama},
+    {"mistral", "MistralForCausalLM", parse_mistral},
+    {"qwen2", "Qwen2ForCausalLM", parse_qwen2},
+    {"qwen3", "Qwen3ForCausalLM", parse_qwen3},
+    {"gemma2", "Gemma2ForCausalLM", parse_gemma2},
+    {"gemma3_text", "Gemma3ForCausalLM", parse_gemma3},
+    {"gemma3", "Gemma3ForCausalLM", parse_gemma3},
+    {"gpt2", "GPT2LMHeadModel", parse_gpt2},
+}};
+
+}  // namespace
+
+std::span<const Family> families() {
+  return kFamilies;
+}
+
+DecoderConfig parse_config(const Json& config, const std::string& file) {
+  ConfigKeys keys(config, file);
+  const std::string type = keys.word("model_type", "");
+  const auto at = std::ranges::find(kFamilies, type, &Family::model_type);
+  if (at == kFamilies.end()) {
+    std::string known;
+    for (const Family& f : kFamilies) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", f.model_type);
+    }
+    keys.refuse(
+        "model_type", fmt::format("must be one of {}; got '{}'", known, type)
+    );
+  }
+  const auto architectures = keys.words("architectures");
+  if (!architectures.empty() && architectures[0] != at->architecture) {
+    keys.refuse(
+        "architectures", fmt::format(
+                             "must be a causal language model, {}; got {}",
+                             at->architecture, architectures[0]
+                         )
+    );
+  }
+  DecoderConfig parsed = at->parse(keys);
+  parsed.family = type;
+  keys.finish();
+  try {
+    parsed.check();
+  } catch (const UsageError& e) {
+    throw FormatError::at(file, 0, e.what());
+  }
+  return parsed;
+}
+
+DecoderConfig parse_common(ConfigKeys& k) {
+  DecoderConfig c;
+  c.vocab = k.size("vocab_size");
+  c.dim = k.size("hidden_size");
+  c.layers = k.size("num_hidden_layers");
+  c.heads = k.size("num_attention_heads");
+  c.kv_heads = k.size("num_key_value_heads", c.heads);
+  if (!k.has("head_dim") && c.dim % c.heads != 0) {
+    k.refuse(
+        "num_attention_heads",
+        fmt::format("must divide hidden_size {}, got {}", c.dim, c.heads)
+    );
+  }
+  c.head_dim = k.size("head_dim", std::max(1, c.dim / c.heads));
+  c.ffn = k.size("intermediate_size");
+  c.max_length = k.size("max_position_embeddings", 2048);
+  c.norm.eps = static_cast<float>(k.number("rms_norm_eps", 1e-6));
+  c.tie = k.boolean("tie_word_embeddings", false);
+  c.windows.assign(static_cast<std::size_t>(c.layers), 0);
+  const std::string act = k.word("hidden_act", "silu");
+  try {
+    c.act = ops::activation_named(act);
+  } catch (const UsageError& e) {
+    k.refuse("hidden_act", e.what());
+  }
+  return c;
+}
+
+std::vector<int> parse_windows(
+    ConfigKeys& keys,
+    int layers,
+    int window,
+    bool (*is_local)(int layer, int pattern),
+    int pattern
+) {
+  const auto types = keys.words("layer_types");
+  std::vector<int> windows(static_cast<std::size_t>(layers), 0);
+  if (!types.empty() && types.size() != windows.size()) {
+    keys.refuse(
+        "layer_types",
+        fmt::format("must name {} layers, got {}", layers, types.size())
+    );
+  }
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    bool local = is_local(static_cast<int>(i), pattern);
+    if (!types.empty()) {
+      local = types[i] == "sliding_attention";
+      if (!local && types[i] != "full_attention") {
+        keys.refuse(
+            "layer_types",
+            "must be sliding_attention or full_attention, got " + types[i]
+        );
+      }
+    }
+    if (local && window < 1) {
+      keys.refuse("sliding_window", "must be given for sliding_attention");
+    }
+    windows[i] = local ? window : 0;
+  }
+  return windows;
+}
+
+}  // namespace hearth::models

@@ -1,0 +1,43 @@
+// GPT-2: learnt positions, layer norms, a plain MLP.
+#include "hearth/base/error.h"
+#include "hearth/models/family.h"
+
+namespace hearth::models {
+
+DecoderConfig parse_gpt2(ConfigKeys& keys) {
+  DecoderConfig c;
+  c.vocab = keys.size("vocab_size");
+  c.dim = keys.size("n_embd");
+  c.layers = keys.size("n_layer");
+  c.heads = c.kv_heads = keys.size("n_head");
+  if (c.dim % c.heads != 0) keys.refuse("n_head", "must divide n_embd");
+  c.head_dim = c.dim / c.heads;
+  c.ffn = keys.size("n_inner", 4 * c.dim);
+  c.max_length = keys.size("n_positions", 1024);
+  c.norm = {
+      .kind = nn::NormKind::layer,
+      .eps = static_cast<float>(keys.number("layer_norm_epsilon", 1e-5))
+  };
+  c.tie = keys.boolean("tie_word_embeddings", true);
+  c.windows.assign(static_cast<std::size_t>(c.layers), 0);
+  try {
+    c.act = ops::activation_named(keys.word("activation_function", "gelu_new"));
+  } catch (const UsageError& e) {
+    keys.refuse("activation_function", e.what());
+  }
+  c.gated = false;
+  c.gpt2_layout = true;
+  c.qkv_bias = c.out_bias = c.mlp_bias = true;
+  keys.require("scale_attn_weights", true);
+  keys.require("scale_attn_by_inverse_layer_idx", false);
+  keys.require("reorder_and_upcast_attn", false);
+  keys.require("add_cross_attention", false);
+  keys.ignore(
+      {"n_ctx", "attn_pdrop", "embd_pdrop", "resid_pdrop", "summary_type",
+       "summary_use_proj", "summary_activation", "summary_first_dropout",
+       "summary_proj_to_labels", "max_position_embeddings"}
+  );
+  return c;
+}
+
+}  // namespace hearth::models

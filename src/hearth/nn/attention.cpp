@@ -1,0 +1,131 @@
+#include "hearth/nn/attention.h"
+
+#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/attention.h"
+
+namespace hearth::nn {
+namespace {
+
+mx::array to_heads(const mx::array& x, int heads, int dim) {
+  return mx::reshape(x, {x.shape(0), x.shape(1), heads, dim});
+}
+
+}  // namespace
+
+Attention::Attention(
+    ParameterSet& set,
+    const std::string& name,
+    const AttentionConfig& c,
+    std::shared_ptr<const Rotary> rotary
+)
+    : config_(c), rotary_(std::move(rotary)) {
+  const int q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
+  const auto input = [&](const char* part, int out) {
+    inputs_.push_back(
+        std::make_unique<Linear>(
+            set, name + part,
+            LinearConfig{
+                .in = c.dim,
+                .out = out,
+                .bias = c.qkv_bias,
+                .transposed = c.joint
+            }
+        )
+    );
+  };
+  if (c.joint) {
+    input(".c_attn", q + 2 * kv);
+  } else {
+    input(".q_proj", q);
+    input(".k_proj", kv);
+    input(".v_proj", kv);
+  }
+  output_ = std::make_unique<Linear>(
+      set, name + (c.joint ? ".c_proj" : ".o_proj"),
+      LinearConfig{
+          .in = q,
+          .out = c.dim,
+          .bias = c.out_bias,
+          .transposed = c.joint,
+          .init = Init::small_normal
+      }
+  );
+  if (c.qk_norm) {
+    q_norm_.emplace(set, name + ".q_norm", c.head_dim, *c.qk_norm);
+    k_norm_.emplace(set, name + ".k_norm", c.head_dim, *c.qk_norm);
+  }
+}
+
+std::vector<mx::array> Attention::project(
+    const mx::array& x,
+    const Pass& pass
+) const {
+  const auto& c = config_;
+  if (c.joint) {
+    return {
+        to_heads((*inputs_[0])(x, pass), c.heads + 2 * c.kv_heads, c.head_dim)
+    };
+  }
+  const auto uses =
+      pass.training ? ops::fork(x, 3) : std::vector<mx::array>(3, x);
+  auto q = to_heads((*inputs_[0])(uses[0], pass), c.heads, c.head_dim);
+  auto k = to_heads((*inputs_[1])(uses[1], pass), c.kv_heads, c.head_dim);
+  auto v = to_heads((*inputs_[2])(uses[2], pass), c.kv_heads, c.head_dim);
+  if (q_norm_) {
+    q = (*q_norm_)(q, pass.dtype);
+    k = (*k_norm_)(k, pass.dtype);
+  }
+  if (rotary_) {
+    q = (*rotary_)(q, pass);
+    k = (*rotary_)(k, pass);
+  }
+  return {q, k, v};
+}
+
+mx::array Attention::attend(
+    const std::vector<mx::array>& qkv,
+    const Pass& pass,
+    std::size_t layer
+) const {
+  const auto& c = config_;
+  ops::AttentionOptions options{
+      .scale = c.scale,
+      .softcap = c.softcap,
+      .window = c.window,
+      .query_segments = pass.segments
+  };
+  if (pass.caches == nullptr) {
+    if (!c.joint) return ops::attention(qkv[0], qkv[1], qkv[2], options);
+    return ops::attention_qkv(qkv[0], c.heads, c.kv_heads, options);
+  }
+  const auto& cache = pass.caches->at(layer);
+  if (!c.joint) {
+    return ops::cached_attention(qkv[0], qkv[1], qkv[2], cache, options);
+  }
+  const auto parts =
+      mx::split(qkv[0], mx::Shape{c.heads, c.heads + c.kv_heads}, 2);
+  return ops::cached_attention(parts[0], parts[1], parts[2], cache, options);
+}
+
+mx::array Attention::operator()(
+    const mx::array& x,
+    const Pass& pass,
+    std::size_t layer
+) const {
+  const auto y = attend(project(x, pass), pass, layer);
+  return (*output_)(
+      mx::reshape(
+          y, {x.shape(0), x.shape(1), config_.heads * config_.head_dim}
+      ),
+      pass
+  );
+}
+
+std::vector<Linear*> Attention::linears() {
+  std::vector<Linear*> out;
+  for (const auto& l : inputs_) out.push_back(l.get());
+  out.push_back(output_.get());
+  return out;
+}
+
+}  // namespace hearth::nn

@@ -1,0 +1,61 @@
+#pragma once
+// Self-attention as a module: projections, optional norms of queries and keys,
+// optional rotary positions, and attention over the row or over a cache.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/nn/linear.h"
+#include "hearth/nn/norm.h"
+#include "hearth/nn/rotary.h"
+
+namespace hearth::nn {
+
+struct AttentionConfig {
+  int dim = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  bool qkv_bias = false, out_bias = false;
+  std::optional<NormConfig> qk_norm;
+  float scale = 0, softcap = 0;  // as ops::AttentionOptions has them
+  int window = 0;
+  // GPT-2: one projection gives queries, keys and values, and its weights are
+  // transposed in the checkpoint.
+  bool joint = false;
+};
+
+class Attention {
+ public:
+  // rotary may be null; it is shared by the layers.
+  Attention(
+      ParameterSet& set,
+      const std::string& name,
+      const AttentionConfig& config,
+      std::shared_ptr<const Rotary> rotary
+  );
+
+  // x [batch, length, dim]; `layer` picks the cache.
+  mx::array operator()(
+      const mx::array& x,
+      const Pass& pass,
+      std::size_t layer
+  ) const;
+
+  std::vector<Linear*> linears();
+
+ private:
+  AttentionConfig config_;
+  std::shared_ptr<const Rotary> rotary_;
+  // q, k, v, or the joint one.
+  std::vector<std::unique_ptr<Linear>> inputs_;
+  std::unique_ptr<Linear> output_;
+  std::optional<Norm> q_norm_, k_norm_;
+
+  std::vector<mx::array> project(const mx::array& x, const Pass& pass) const;
+  mx::array attend(
+      const std::vector<mx::array>& qkv,
+      const Pass& pass,
+      std::size_t layer
+  ) const;
+};
+
+}  // namespace hearth::nn

@@ -1,0 +1,67 @@
+#include "hearth/nn/linear.h"
+
+#include "hearth/ops/linear.h"
+#include "hearth/ops/quantized_linear.h"
+
+namespace hearth::nn {
+namespace {
+
+mx::array add_bias(const mx::array& y, const std::optional<mx::array>& bias) {
+  return bias ? mx::add(y, mx::astype(*bias, y.dtype())) : y;
+}
+
+}  // namespace
+
+mx::array multiply(
+    const mx::array& x,
+    const Parameter& weight,
+    const std::optional<mx::array>& bias,
+    const Pass& pass
+) {
+  if (weight.quantized) {
+    return add_bias(
+        ops::quantized_linear(x, *weight.quantized, pass.quantized), bias
+    );
+  }
+  if (weight.value.size() == 0) return ops::linear(x, weight.packed, bias);
+  return ops::linear(x, weight.value, bias, weight.packed);
+}
+
+Linear::Linear(
+    ParameterSet& set,
+    const std::string& name,
+    const LinearConfig& config
+)
+    : name_(name),
+      weight_(&set.add(
+          {.name = name + ".weight",
+           .shape = {config.out, config.in},
+           .init = config.init,
+           .transposed = config.transposed,
+           .matrix = true}
+      )) {
+  if (config.bias) {
+    bias_ = &set.add(
+        {.name = name + ".bias", .shape = {config.out}, .init = Init::zeros}
+    );
+  }
+}
+
+mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
+  std::optional<mx::array> bias;
+  if (bias_ != nullptr) bias = bias_->value;
+  if (!lora_) return multiply(x, *weight_, bias, pass);
+  const auto y = multiply(x, *weight_, {}, pass);
+  return add_bias((*lora_)(x, y, *weight_, pass), bias);
+}
+
+Lora& Linear::attach(
+    ParameterSet& set,
+    const LoraConfig& config,
+    std::uint64_t index
+) {
+  lora_ = std::make_unique<Lora>(set, *weight_, config, index);
+  return *lora_;
+}
+
+}  // namespace hearth::nn

@@ -1,0 +1,56 @@
+#pragma once
+// A linear layer: dense and trainable, dense and frozen, or quantised; with or
+// without an adapter.
+#include <memory>
+#include <string>
+
+#include "hearth/nn/lora.h"
+#include "hearth/nn/parameter.h"
+#include "hearth/nn/pass.h"
+
+namespace hearth::nn {
+
+struct LinearConfig {
+  int in = 0, out = 0;
+  bool bias = false;
+  bool transposed = false;  // in the checkpoint
+  Init init = Init::normal;
+};
+
+class Linear {
+ public:
+  // name is the checkpoint's without ".weight" and ".bias".
+  Linear(
+      ParameterSet& set,
+      const std::string& name,
+      const LinearConfig& config
+  );
+
+  mx::array operator()(const mx::array& x, const Pass& pass) const;
+
+  const std::string& name() const { return name_; }
+  Parameter& weight() const { return *weight_; }
+  Parameter* bias() const { return bias_; }
+  Lora* lora() const { return lora_.get(); }
+  Lora& attach(
+      ParameterSet& set,
+      const LoraConfig& config,
+      std::uint64_t index
+  );
+
+ private:
+  std::string name_;
+  Parameter* weight_;
+  Parameter* bias_ = nullptr;
+  std::unique_ptr<Lora> lora_;
+};
+
+// x W^T of a parameter in whichever form it is held.
+mx::array multiply(
+    const mx::array& x,
+    const Parameter& weight,
+    const std::optional<mx::array>& bias,
+    const Pass& pass
+);
+
+}  // namespace hearth::nn

@@ -1,0 +1,149 @@
+#include "hearth/nn/lora.h"
+
+#include <cmath>
+
+#include "hearth/base/error.h"
+#include "hearth/nn/linear.h"
+#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/dropout.h"
+#include "hearth/ops/linear.h"
+
+namespace hearth::nn {
+namespace {
+
+std::string without_weight(const std::string& name) {
+  constexpr std::string_view kEnd = ".weight";
+  return name.ends_with(kEnd) ? name.substr(0, name.size() - kEnd.size())
+                              : name;
+}
+
+// Sum over the last dimension of a * b, float32 matrices of a rank's width.
+mx::array row_dots(const mx::array& a, const mx::array& b) {
+  return mx::sum(mx::multiply(a, b), -1);
+}
+
+}  // namespace
+
+float LoraConfig::scale() const {
+  const double r = rank;
+  return static_cast<float>(alpha / (rslora ? std::sqrt(r) : r));
+}
+
+void LoraConfig::fields(FieldVisitor& v) {
+  v("rank", rank, "inner width of the adapters", between(1, 4096));
+  v("alpha", alpha, "scale: the adapter counts alpha / rank", positive());
+  v("dropout", dropout, "of the adapter's input", between(0, 0.99));
+  v("dora", dora, "train each row's magnitude too");
+  v("rslora", rslora, "scale by alpha / sqrt(rank)");
+  v("targets", targets, "layers, by name or pattern");
+}
+
+Lora::Lora(
+    ParameterSet& set,
+    const Parameter& weight,
+    const LoraConfig& config,
+    std::uint64_t index
+)
+    : config_(config), layer_(without_weight(weight.name)), index_(index) {
+  const int out = weight.shape.at(0), in = weight.shape.at(1);
+  a_ = &set.add(
+      {.name = layer_ + ".lora_A.weight",
+       .shape = {config.rank, in},
+       .init = Init::uniform_fan_in,
+       .matrix = true,
+       .trainable = true}
+  );
+  b_ = &set.add(
+      {.name = layer_ + ".lora_B.weight",
+       .shape = {out, config.rank},
+       .init = Init::zeros,
+       .matrix = true,
+       .trainable = true}
+  );
+  if (config.dora) {
+    magnitude_ = &set.add(
+        {.name = layer_ + ".lora_magnitude_vector",
+         .shape = {out},
+         .init = Init::zeros,
+         .trainable = true}
+    );
+  }
+}
+
+void Lora::set_base_norms(const mx::array& row_norms, bool start_magnitude) {
+  if (magnitude_ == nullptr) return;
+  base_norms_ = row_norms;
+  if (start_magnitude) {
+    auto copy = mx::contiguous(mx::astype(row_norms, mx::float32));
+    copy.eval();
+    std::copy_n(
+        copy.data<float>(), copy.size(), magnitude_->value.data<float>()
+    );
+  }
+}
+
+// m / |W + s B A| for each row. The square of the norm is
+//   |W|^2 + 2 s W.(BA) + s^2 |BA|^2,
+// and both later terms are products of rank width: W.(BA) = B.(W A^T) and
+// |BA|^2 = B.(B A A^T), so W is never made dense.
+mx::array Lora::row_gain(const Parameter& weight, const Pass& pass) const {
+  if (!base_norms_) {
+    throw Error("[nn.Lora] the base's row norms of " + layer_ + " are not set");
+  }
+  const auto a = mx::stop_gradient(a_->value);
+  const auto b = mx::stop_gradient(b_->value);
+  const float s = config_.scale();
+  const auto wa = mx::transpose(
+      mx::astype(
+          multiply(mx::astype(a, pass.dtype), weight, {}, pass), mx::float32
+      )
+  );
+  const auto bgram = ops::linear(b, ops::linear(a, a));
+  const auto square = mx::add(
+      mx::square(*base_norms_),
+      mx::add(
+          mx::multiply(mx::array(2 * s), row_dots(b, mx::stop_gradient(wa))),
+          mx::multiply(mx::array(s * s), row_dots(b, bgram))
+      )
+  );
+  return mx::divide(
+      magnitude_->value,
+      mx::stop_gradient(mx::sqrt(mx::maximum(square, mx::array(1e-12f))))
+  );
+}
+
+mx::array Lora::operator()(
+    const mx::array& x,
+    const mx::array& y,
+    const Parameter& weight,
+    const Pass& pass
+) const {
+  auto in = x;
+  if (pass.noise && config_.dropout > 0) {
+    in = ops::dropout(
+        x, *pass.noise, index_, static_cast<float>(config_.dropout)
+    );
+  }
+  const auto inner = ops::scale(
+      ops::linear(in, a_->value, {}, a_->packed), mx::array(config_.scale())
+  );
+  const auto sum = ops::add(y, ops::linear(inner, b_->value, {}, b_->packed));
+  if (magnitude_ == nullptr) return sum;
+  return mx::multiply(sum, mx::astype(row_gain(weight, pass), sum.dtype()));
+}
+
+mx::array Lora::delta() const {
+  const auto at = mx::contiguous(mx::transpose(a_->value));
+  return mx::multiply(ops::linear(b_->value, at), mx::array(config_.scale()));
+}
+
+mx::array Lora::merged(const mx::array& base) const {
+  const auto sum = mx::add(base, delta());
+  if (magnitude_ == nullptr) return sum;
+  const auto norms = mx::sqrt(mx::sum(mx::square(sum), -1, true));
+  return mx::multiply(
+      sum, mx::divide(mx::expand_dims(magnitude_->value, 1), norms)
+  );
+}
+
+}  // namespace hearth::nn

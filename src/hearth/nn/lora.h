@@ -1,0 +1,71 @@
+#pragma once
+// Low-rank adapters over a frozen linear layer: y = W x + s B A x, and DoRA's
+// form of it, y = m / |W + s B A| (W x + s B A x), whose norm of each row is
+// taken as a constant. W may be dense or quantised.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/base/config.h"
+#include "hearth/nn/parameter.h"
+#include "hearth/nn/pass.h"
+
+namespace hearth::nn {
+
+struct LoraConfig {
+  int rank = 16;
+  double alpha = 32;
+  double dropout = 0;
+  bool dora = false;
+  bool rslora = false;  // scale alpha / sqrt(rank) in place of alpha / rank
+  std::vector<std::string> targets = {"q_proj", "v_proj"};
+
+  float scale() const;
+  void fields(FieldVisitor& v);
+};
+
+class Lora {
+ public:
+  // The adapter of the layer whose weight is given; `index` tells the noise of
+  // the layers apart. Adds its parameters, trainable, to the set.
+  Lora(
+      ParameterSet& set,
+      const Parameter& weight,
+      const LoraConfig& config,
+      std::uint64_t index
+  );
+
+  // y is W x without bias; gives what takes its place.
+  mx::array operator()(
+      const mx::array& x,
+      const mx::array& y,
+      const Parameter& weight,
+      const Pass& pass
+  ) const;
+
+  // s B A, float32 [out, in].
+  mx::array delta() const;
+  // The weights with the adapter in them, from the float32 base.
+  mx::array merged(const mx::array& base) const;
+  const LoraConfig& config() const { return config_; }
+  // The layer's name: the weight's without ".weight".
+  const std::string& layer() const { return layer_; }
+
+  // DoRA: what each row of the base weighs. Needed before use and set from the
+  // base weights, row by row, when they are read; starts the magnitude too
+  // unless that was loaded.
+  void set_base_norms(const mx::array& row_norms, bool start_magnitude);
+
+ private:
+  LoraConfig config_;
+  std::string layer_;
+  std::uint64_t index_;
+  Parameter *a_, *b_;
+  Parameter* magnitude_ = nullptr;
+  std::optional<mx::array> base_norms_;
+
+  mx::array row_gain(const Parameter& weight, const Pass& pass) const;
+};
+
+}  // namespace hearth::nn

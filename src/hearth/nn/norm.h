@@ -1,0 +1,42 @@
+#pragma once
+// RMS norm and layer norm as modules.
+#include <string>
+
+#include "hearth/nn/parameter.h"
+
+namespace hearth::nn {
+
+enum class NormKind : unsigned char { rms, layer };
+
+struct NormConfig {
+  NormKind kind = NormKind::rms;
+  float eps = 1e-5f;
+  bool plus_one = false;  // Gemma: the checkpoint holds weight - 1
+};
+
+class Norm {
+ public:
+  Norm(
+      ParameterSet& set,
+      const std::string& name,
+      int dim,
+      const NormConfig& config
+  );
+
+  // Over the last dimension, in `dtype`.
+  mx::array operator()(const mx::array& x, mx::Dtype dtype) const;
+  // (h, norm(h)) with h = x + r; x and h are float32.
+  std::pair<mx::array, mx::array> add(
+      const mx::array& x,
+      const mx::array& r,
+      bool h_used = true
+  ) const;
+
+ private:
+  NormConfig config_;
+  Parameter* weight_;
+  Parameter* bias_ = nullptr;
+  mx::array scale() const;
+};
+
+}  // namespace hearth::nn

@@ -1,0 +1,33 @@
+#pragma once
+// What one run through a model is told beside its tokens.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "hearth/ops/kv_cache.h"
+#include "hearth/ops/op.h"
+#include "hearth/ops/quantized_weight.h"
+
+namespace hearth::nn {
+namespace mx = mlx::core;
+
+struct Pass {
+  // Of activations: bfloat16 or float32. The residual stream is float32.
+  mx::Dtype dtype = mx::bfloat16;
+  // Gradients will be taken.
+  bool training = false;
+  // How quantised weights are multiplied.
+  ops::QuantCompute quantized = ops::QuantCompute::kInt8;
+  // [batch, length] int32.
+  mx::array positions{0};
+  // One past the largest position.
+  int length = 0;
+  // Document ids [batch, length]; without them a row is one document.
+  std::optional<mx::array> segments;
+  // One uint64 for each token while training with dropout; else absent.
+  std::optional<mx::array> noise;
+  // One for each layer while decoding; else empty.
+  std::vector<std::shared_ptr<ops::KvCache>>* caches = nullptr;
+};
+
+}  // namespace hearth::nn

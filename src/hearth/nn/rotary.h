@@ -1,0 +1,28 @@
+#pragma once
+// Rotary positions as a module: the table of turns, made once and grown when a
+// longer sequence comes.
+#include <mutex>
+#include <optional>
+
+#include "hearth/nn/pass.h"
+#include "hearth/ops/rope.h"
+
+namespace hearth::nn {
+
+class Rotary {
+ public:
+  explicit Rotary(ops::RopeConfig config) : config_(config) {}
+  // Turns x [batch, length, heads, dim] by the pass's positions.
+  mx::array operator()(const mx::array& x, const Pass& pass) const;
+  const ops::RopeConfig& config() const { return config_; }
+
+ private:
+  ops::RopeConfig config_;
+  mutable std::mutex mutex_;
+  mutable std::optional<mx::array> table_;
+  mutable int table_for_ = 0;  // dynamic scaling: the length it was made for
+
+  mx::array table(int length) const;
+};
+
+}  // namespace hearth::nn

@@ -1,0 +1,22 @@
+#pragma once
+// Dropout whose noise belongs to a token, not to a call: the same token at the
+// same step loses the same features whatever batch it is in.
+#include <cstdint>
+#include <vector>
+
+#include "hearth/ops/op.h"
+
+namespace hearth::ops {
+
+// x[..., dim], float32 or bfloat16: each element is 0 with probability rate,
+// else divided by 1 - rate. `keys`, uint64, has one key for each row of x;
+// `layer` tells the uses of one key apart. rate is in [0, 1).
+mx::array dropout(
+    const mx::array& x,
+    const mx::array& keys,
+    std::uint64_t layer,
+    float rate,
+    mx::StreamOrDevice s = {}
+);
+
+}  // namespace hearth::ops
