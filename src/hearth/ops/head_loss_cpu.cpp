@@ -98,6 +98,11 @@ struct Plan {
     if (!running) return logits_stride * 4;
     return gradients ? padded(t.vocabulary, 32) * 2 : 0;
   }
+  // Whether the companion is missing or lacks an order that is wanted.
+  bool packs_itself() const {
+    return !t.packed || &t.packed->family() != &family ||
+           (gradients && !t.packed->backward());
+  }
   // Gradient rows as the products read them.
   long gradient_stride() const { return row_bytes() / element_bytes(t.type); }
 
@@ -118,7 +123,7 @@ struct Plan {
 
   std::size_t lay_out(std::byte* base, int threads) {
     Arena arena(base);
-    const bool own = !t.packed || &t.packed->family() != &family;
+    const bool own = packs_itself();
     gemm = arena.take<std::byte>(static_cast<long>(
         weight_gradient_scratch_bytes(family, chunk, t.dim, threads)
     ));
@@ -203,7 +208,7 @@ class HeadLoss {
       else if (p_.gradients)
         std::memset(dh_of(i), 0, dim_bytes());
     }
-    const bool own = !t_.packed || &t_.packed->family() != &family_;
+    const bool own = p_.packs_itself();
     forward_ = own ? p_.forward : t_.packed->forward();
     backward_ = own ? p_.backward : t_.packed->backward();
     if (own && count > 0) pack(true, p_.forward);

@@ -163,12 +163,14 @@ TEST_F(HeadLossOp, PackedCompanionChangesNothing) {
     mx::eval(p.w);
     const auto operand = t == mx::bfloat16 ? kernels::GemmScalar::bf16
                                            : kernels::GemmScalar::f32;
-    auto packed = std::make_shared<PackedWeight>(
-        90, 24, operand, MemoryZone::named("head loss test")
-    );
-    packed->refresh(p.w.data<void>(), operand, {0, 90});
-    const auto a = evaluated(p), b = evaluated(p, {}, packed);
-    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(same(a[i], b[i])) << i;
+    for (const auto orders : {PackedOrders::both, PackedOrders::forward}) {
+      auto packed = std::make_shared<PackedWeight>(
+          90, 24, operand, MemoryZone::named("head loss test"), orders
+      );
+      packed->refresh(p.w.data<void>(), operand, {0, 90});
+      const auto a = evaluated(p), b = evaluated(p, {}, packed);
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(same(a[i], b[i])) << i;
+    }
   }
 }
 

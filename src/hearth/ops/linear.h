@@ -14,12 +14,23 @@ namespace hearth::ops {
 //
 // packed, where given, must hold w's present values: it is read in w's place on
 // a CPU stream and saves packing w in every call. It is ignored when it was
-// made for another kernel table than the one in use.
+// made for another kernel table than the one in use. Where it holds the forward
+// order alone, the input gradient packs w itself.
 mx::array linear(
     const mx::array& x,
     const mx::array& w,
     const std::optional<mx::array>& bias = {},
     std::shared_ptr<const PackedWeight> packed = nullptr,
+    mx::StreamOrDevice s = {}
+);
+
+// The same where the packed weight is all there is of w, on a CPU stream: x has
+// the dtype it was made for. It has no gradient of the weight, and one of x
+// only where packed holds both orders; throws UsageError when asked for more.
+mx::array linear(
+    const mx::array& x,
+    std::shared_ptr<const PackedWeight> packed,
+    const std::optional<mx::array>& bias = {},
     mx::StreamOrDevice s = {}
 );
 

@@ -49,6 +49,19 @@ OpCase base(const char* name, bool bias) {
   return c;
 }
 
+std::shared_ptr<const PackedWeight> packed(const mx::array& w) {
+  auto rows = mx::contiguous(w);
+  rows.eval();
+  const auto type = w.dtype() == mx::bfloat16 ? kernels::GemmScalar::bf16
+                                              : kernels::GemmScalar::f32;
+  auto p = std::make_shared<PackedWeight>(
+      w.shape(0), w.shape(1), type, MemoryZone::named("linear case"),
+      PackedOrders::both, current_execution().kernels
+  );
+  p->refresh(rows.data<void>(), type, {0, w.shape(0)});
+  return p;
+}
+
 OpCase linear_case() {
   OpCase c = base("linear", false);
   c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
@@ -68,10 +81,23 @@ OpCase linear_bias_case() {
   return c;
 }
 
+OpCase packed_linear_case() {
+  OpCase c = base("linear_packed_alone", true);
+  c.primitives = {"PackedLinear"};
+  c.differentiable = {0, 2};
+  c.run = [](const Arrays& v) {
+    return Arrays{linear(v[0], packed(v[1]), v[2])};
+  };
+  c.reference = [](const Arrays& v) {
+    return Arrays{linear_reference(v[0], v[1], v[2])};
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
-  return {linear_case(), linear_bias_case()};
+  return {linear_case(), linear_bias_case(), packed_linear_case()};
 }
 
 }  // namespace hearth::ops

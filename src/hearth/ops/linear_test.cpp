@@ -61,6 +61,53 @@ TEST_F(LinearOp, PackedCompanionChangesNothing) {
   }
 }
 
+// Rows that arrive piece by piece, in memory of their own, make the same
+// companion; without the backward order the input gradient is the same bits.
+TEST_F(LinearOp, ForwardOrderAlone) {
+  const auto x = normal_input({37, 70}, mx::bfloat16, 1);
+  const auto w = normal_input({100, 70}, mx::bfloat16, 2);
+  mx::eval(x, w);
+  const auto zone = MemoryZone::named("linear test");
+  const auto bf16 = kernels::GemmScalar::bf16;
+  PackedWeight whole(100, 70, bf16, zone);
+  auto alone = std::make_shared<PackedWeight>(
+      100, 70, bf16, zone, PackedOrders::forward
+  );
+  PackedWeight both(100, 70, bf16, zone);
+  const auto* rows = w.data<mx::bfloat16_t>();
+  whole.refresh(rows, bf16, {0, 100});
+  for (const kernels::GemmRange r :
+       {kernels::GemmRange{32, 96}, {0, 32}, {96, 100}}) {
+    const std::vector<mx::bfloat16_t> piece(
+        rows + r.begin * 70, rows + r.end * 70
+    );
+    alone->refresh_rows(piece.data(), bf16, r);
+    both.refresh_rows(piece.data(), bf16, r);
+  }
+  EXPECT_EQ(alone->backward(), nullptr);
+  EXPECT_LT(alone->bytes(), whole.bytes());
+  const auto bytes = alone->bytes();
+  EXPECT_EQ(std::memcmp(alone->forward(), whole.forward(), bytes), 0);
+  EXPECT_EQ(
+      std::memcmp(both.backward(), whole.backward(), whole.bytes() - bytes), 0
+  );
+  const auto with = value_and_gradients(x, w, alone);
+  const auto without = value_and_gradients(x, w, nullptr);
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    EXPECT_TRUE(same(with[i], without[i])) << i;
+  }
+  EXPECT_TRUE(same(linear(x, alone), with[0]));
+  EXPECT_THROW(
+      mx::vjp(
+          [&](const Arrays& p) { return Arrays{linear(p[0], alone)}; }, {x},
+          {with[0]}
+      ),
+      UsageError
+  );
+  EXPECT_THROW(linear(mx::astype(x, mx::float32), alone), UsageError);
+  EXPECT_THROW(linear(w, alone, mx::zeros({7})), UsageError);
+}
+
 TEST_F(LinearOp, WeightsMayHaveAnotherDtype) {
   const auto w = normal_input({9, 40}, mx::bfloat16, 2);
   const auto w32 = mx::astype(w, mx::float32);

@@ -1,5 +1,7 @@
 #include "hearth/ops/packed_weight.h"
 
+#include <cstdint>
+
 #include "hearth/ops/gemm.h"
 
 namespace hearth::ops {
@@ -9,13 +11,18 @@ PackedWeight::PackedWeight(
     long k,
     kernels::GemmScalar operand,
     MemoryZone zone,
+    PackedOrders orders,
     const kernels::Table& table
 )
     : n_(n),
       k_(k),
       family_(gemm_family(table, operand)),
       forward_(zone, family_.packed_bytes(n, k)),
-      backward_(zone, family_.packed_bytes(k, n)) {}
+      backward_(
+          orders == PackedOrders::both
+              ? AlignedBuffer(zone, family_.packed_bytes(k, n))
+              : AlignedBuffer()
+      ) {}
 
 void PackedWeight::refresh(
     const void* weight,
@@ -32,11 +39,24 @@ void PackedWeight::refresh(
       .packed = forward_.data()
   };
   family_.pack(pack, rows, {0, k_});
+  if (!backward_.data()) return;
   pack.by_column = false;
   pack.n = k_;
   pack.k = n_;
   pack.packed = backward_.data();
   family_.pack(pack, {0, k_}, rows);
+}
+
+void PackedWeight::refresh_rows(
+    const void* rows_alone,
+    kernels::GemmScalar type,
+    kernels::GemmRange rows
+) noexcept {
+  // Where row 0 would be; packing reads none but the rows asked for.
+  const long element = type == kernels::GemmScalar::bf16 ? 2 : 4;
+  const auto first = reinterpret_cast<std::uintptr_t>(rows_alone) -
+                     static_cast<std::uintptr_t>(rows.begin * k_ * element);
+  refresh(reinterpret_cast<const void*>(first), type, rows);
 }
 
 }  // namespace hearth::ops

@@ -1,7 +1,8 @@
 #pragma once
-// A weight in the two orders the products read it in, forward and for the input
-// gradient. It is refreshed once per optimiser step, by whoever updates the
-// weight, rows at a time; ops only read it. It knows neither MLX nor threads.
+// A weight in the orders the products read it in: forward, and for the input
+// gradient unless it is made without. It is refreshed once per optimiser step,
+// or filled once for inference, by whoever has the weight, rows at a time; ops
+// only read it. It knows neither MLX nor threads.
 #include <memory>
 
 #include "hearth/base/aligned_buffer.h"
@@ -9,6 +10,9 @@
 #include "hearth/kernels/table.h"
 
 namespace hearth::ops {
+
+// Inference reads the forward order alone, so it need not hold the other.
+enum class PackedOrders : unsigned char { both, forward };
 
 class PackedWeight {
  public:
@@ -19,6 +23,7 @@ class PackedWeight {
       long k,
       kernels::GemmScalar operand,
       MemoryZone zone,
+      PackedOrders orders = PackedOrders::both,
       const kernels::Table& table = kernels::best()
   );
 
@@ -32,11 +37,23 @@ class PackedWeight {
       kernels::GemmRange rows
   ) noexcept;
 
+  // The same from memory that holds nothing but those rows, as a loader has
+  // them when it reads a large weight piece by piece.
+  void refresh_rows(
+      const void* rows_alone,
+      kernels::GemmScalar type,
+      kernels::GemmRange rows
+  ) noexcept;
+
   long n() const noexcept { return n_; }
   long k() const noexcept { return k_; }
   const kernels::GemmFamily& family() const noexcept { return family_; }
   const std::byte* forward() const noexcept { return forward_.data(); }
+  // Null when made without.
   const std::byte* backward() const noexcept { return backward_.data(); }
+  std::size_t bytes() const noexcept {
+    return forward_.size() + backward_.size();
+  }
 
  private:
   long n_, k_;
