@@ -36,13 +36,13 @@ std::size_t Parameter::elements() const {
 
 void Parameter::set(mx::array v) {
   value = std::move(v);
-  filled_ = true;
+  filled = true;
 }
 
 void Parameter::set(std::shared_ptr<const ops::QuantizedWeight> w) {
   quantized = std::move(w);
   drop_value();
-  filled_ = true;
+  filled = true;
 }
 
 void Parameter::drop_value() {
@@ -97,7 +97,7 @@ std::size_t ParameterSet::count(bool trainable_only) const {
 std::size_t ParameterSet::bytes() const {
   std::size_t n = 0;
   for (const auto& p : list_) {
-    if (p->filled_) n += p->value.nbytes();
+    if (p->filled) n += p->value.nbytes();
     if (p->packed) n += p->packed->bytes();
     if (p->quantized) n += p->quantized->nbytes();
   }

@@ -45,17 +45,14 @@ struct Parameter {
   // A frozen matrix that stays quantised; value is empty then.
   std::shared_ptr<const ops::QuantizedWeight> quantized;
 
-  std::size_t elements() const;
   // Whether it holds numbers in any of the forms above.
-  bool filled() const { return filled_; }
+  bool filled = false;
+
+  std::size_t elements() const;
   void set(mx::array v);
   void set(std::shared_ptr<const ops::QuantizedWeight> w);
   // Keeps the packed companion alone.
   void drop_value();
-
- private:
-  friend class ParameterSet;
-  bool filled_ = false;
 };
 
 // Owns the parameters; their addresses stay.

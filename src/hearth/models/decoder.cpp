@@ -1,0 +1,200 @@
+#include "hearth/models/decoder.h"
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/models/decoder_block.h"
+#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/embedding.h"
+
+namespace hearth::models {
+namespace {
+
+struct Names {
+  const char *embedding, *positions, *block, *norm;
+};
+constexpr Names kLlama{
+    "model.embed_tokens", nullptr, "model.layers.{}", "model.norm"
+};
+constexpr Names kGpt2{
+    "transformer.wte", "transformer.wpe", "transformer.h.{}", "transformer.ln_f"
+};
+
+// Gemma's factor has the dtype of the activations.
+float embedding_scale(const DecoderConfig& c, mx::Dtype dtype) {
+  if (dtype != mx::bfloat16) return c.embedding_scale;
+  auto rounded = mx::astype(
+      mx::astype(mx::array(c.embedding_scale), mx::bfloat16), mx::float32
+  );
+  return rounded.item<float>();
+}
+
+}  // namespace
+
+Decoder::Decoder(DecoderConfig config)
+    : config_(std::move(config)),
+      parameters_(std::make_unique<nn::ParameterSet>()) {
+  const DecoderConfig& c = config_;
+  c.check();
+  const Names& names = c.gpt2_layout ? kGpt2 : kLlama;
+  nn::ParameterSet& set = *parameters_;
+  embedding_ = &set.add(
+      {.name = std::string(names.embedding) + ".weight",
+       .shape = {c.vocab, c.dim},
+       .matrix = c.tie}
+  );
+  if (!c.rope) {
+    positions_ = &set.add(
+        {.name = std::string(names.positions) + ".weight",
+         .shape = {c.max_length, c.dim}}
+    );
+  }
+  std::shared_ptr<const nn::Rotary> wide, local;
+  if (c.rope) wide = local = std::make_shared<nn::Rotary>(*c.rope);
+  if (c.local_rope) local = std::make_shared<nn::Rotary>(*c.local_rope);
+  for (std::size_t i = 0; i < c.windows.size(); ++i) {
+    blocks_.push_back(
+        std::make_unique<Block>(
+            set, fmt::format(fmt::runtime(names.block), i), c, i,
+            c.windows[i] > 0 ? local : wide
+        )
+    );
+  }
+  final_norm_ = std::make_unique<nn::Norm>(set, names.norm, c.dim, c.norm);
+  head_ = c.tie ? embedding_
+                : &set.add(
+                      {.name = "lm_head.weight",
+                       .shape = {c.vocab, c.dim},
+                       .matrix = true}
+                  );
+}
+
+Decoder::~Decoder() = default;
+Decoder::Decoder(Decoder&&) noexcept = default;
+Decoder& Decoder::operator=(Decoder&&) noexcept = default;
+
+mx::array Decoder::embed(
+    const mx::array& ids,
+    const mx::array& table,
+    const nn::Pass& pass
+) const {
+  auto x = ops::embedding(ids, table, mx::float32);
+  if (config_.embedding_scale != 1) {
+    x = ops::scale(x, mx::array(embedding_scale(config_, pass.dtype)));
+  }
+  if (positions_ == nullptr) return x;
+  return ops::add(
+      x, ops::embedding(pass.positions, positions_->value, mx::float32)
+  );
+}
+
+mx::array Decoder::run(
+    const mx::array& embedded,
+    const nn::Pass& pass,
+    std::vector<mx::array>* states
+) const {
+  Stream stream{embedded, {}};
+  if (states != nullptr) states->push_back(embedded);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const bool again = i < checkpointed_.size() && checkpointed_[i];
+    stream = again ? blocks_[i]->checkpointed(stream, pass)
+                   : (*blocks_[i])(stream, pass);
+    if (states != nullptr) {
+      states->push_back(ops::add(stream.x, *stream.branch));
+    }
+  }
+  return final_norm_->add(stream.x, *stream.branch, false).second;
+}
+
+mx::array Decoder::hidden(
+    const mx::array& ids,
+    const nn::Pass& pass,
+    std::vector<mx::array>* states
+) const {
+  return run(embed(ids, embedding_->value, pass), pass, states);
+}
+
+mx::array Decoder::logits(const mx::array& hidden, const nn::Pass& pass) const {
+  const auto y =
+      mx::astype(nn::multiply(hidden, *head_, {}, pass), mx::float32);
+  if (config_.final_softcap == 0) return y;
+  const auto cap = mx::array(config_.final_softcap);
+  return mx::multiply(cap, mx::tanh(mx::divide(y, cap)));
+}
+
+ops::HeadLoss Decoder::loss(
+    const mx::array& ids,
+    const mx::array& targets,
+    const std::optional<mx::array>& weights,
+    const nn::Pass& pass,
+    ops::HeadLossOptions options
+) const {
+  options.terms.soft_cap = config_.final_softcap;
+  auto table = embedding_->value, head = head_->value;
+  if (pass.training && config_.tie && embedding_->trainable) {
+    const auto uses = ops::fork(embedding_->value, 2);
+    table = uses[0], head = uses[1];
+  }
+  const auto h = run(embed(ids, table, pass), pass, nullptr);
+  if (!pass.training) options.input_gradient = options.weight_gradient = false;
+  if (!head_->trainable) options.weight_gradient = false;
+  return ops::head_loss(h, head, targets, weights, options, {}, head_->packed);
+}
+
+mx::array Decoder::log_probs(
+    const mx::array& ids,
+    const mx::array& targets,
+    const nn::Pass& pass
+) const {
+  return loss(ids, targets, {}, pass).log_probs;
+}
+
+void Decoder::set_checkpointing(std::vector<bool> layers) {
+  if (!layers.empty() && layers.size() != blocks_.size()) {
+    throw UsageError(
+        fmt::format(
+            "[models.Decoder] checkpointing must name {} layers, got {}",
+            blocks_.size(), layers.size()
+        )
+    );
+  }
+  checkpointed_ = std::move(layers);
+}
+
+std::vector<nn::Linear*> Decoder::linears() {
+  std::vector<nn::Linear*> all;
+  for (const auto& block : blocks_) {
+    for (nn::Linear* l : block->linears()) all.push_back(l);
+  }
+  return all;
+}
+
+std::vector<nn::Gate*> Decoder::gates() {
+  std::vector<nn::Gate*> all;
+  for (const auto& block : blocks_) {
+    if (nn::Gate* g = block->gate()) all.push_back(g);
+  }
+  return all;
+}
+
+std::vector<std::shared_ptr<ops::KvCache>> Decoder::make_caches(
+    mx::Dtype dtype
+) const {
+  std::vector<std::shared_ptr<ops::KvCache>> caches;
+  for (int i = 0; i < config_.layers; ++i) {
+    caches.push_back(
+        std::make_shared<ops::KvCache>(
+            config_.kv_heads, config_.head_dim, dtype
+        )
+    );
+  }
+  return caches;
+}
+
+mx::array plain_positions(int batch, int length, int from) {
+  const auto row =
+      mx::reshape(mx::arange(from, from + length, mx::int32), {1, length});
+  return mx::contiguous(mx::broadcast_to(row, {batch, length}));
+}
+
+}  // namespace hearth::models

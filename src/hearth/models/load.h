@@ -1,0 +1,54 @@
+#pragma once
+// Fills a decoder's parameters from a model on disk: converts, quantises
+// nothing, packs for the kernels, one tensor at a time. Weights are checked to
+// be finite and of the right shape before they are used.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/io/model_source.h"
+#include "hearth/models/decoder.h"
+
+namespace hearth::models {
+
+// What the weights are for decides which copies are held.
+enum class Use : unsigned char {
+  inference,    // as products read them, nothing else
+  frozen_base,  // the same with what gradients of inputs need: LoRA, QLoRA
+  training,     // float32 masters, packed in both orders
+};
+
+struct LoadOptions {
+  Use use = Use::inference;
+  // Of products; none: float32 for a float32 checkpoint, else bfloat16.
+  std::optional<mx::Dtype> compute;
+  // Quantised tensors stay so; otherwise they are widened. Training widens.
+  bool keep_quantized = true;
+  // Called after each parameter, for progress.
+  std::function<void(std::size_t bytes_read)> progress;
+};
+
+struct LoadedModel {
+  std::shared_ptr<const io::ModelSource> source;
+  std::unique_ptr<Decoder> decoder;
+  mx::Dtype compute = mx::bfloat16;
+  // Tensors in the file that the model has no use for.
+  std::vector<std::string> unused;
+};
+
+// Throws FormatError, one line with the tensor and the file, when something is
+// missing, misshapen, not finite or not understood.
+LoadedModel load_model(
+    std::shared_ptr<const io::ModelSource> source,
+    const LoadOptions& options = {}
+);
+LoadedModel load_model(
+    const std::string& path,
+    const LoadOptions& options = {}
+);
+
+// Makes matrices ready for the kernels as `use` wants them, after their values
+// were set. A GPU has no packed copies.
+void prepare(Decoder& decoder, mx::Dtype compute, Use use);
+
+}  // namespace hearth::models

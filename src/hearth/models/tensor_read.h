@@ -1,0 +1,48 @@
+#pragma once
+// One tensor of a model file as the arrays a layer wants: widened to float32,
+// rounded to bfloat16, or left quantised.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "hearth/io/model_source.h"
+#include "hearth/ops/quantized_weight.h"
+
+namespace hearth::models {
+namespace mx = mlx::core;
+
+// The tensors that make one matrix. A dense one has `codes` alone.
+struct StoredMatrix {
+  const io::TensorInfo* codes = nullptr;
+  const io::TensorInfo* scales = nullptr;
+  const io::TensorInfo* biases = nullptr;
+  // Set when it is quantised.
+  std::optional<kernels::QuantFormat> format;
+};
+
+// What the source holds under a layer's name (without ".weight"). codes is null
+// when it holds nothing.
+StoredMatrix find_matrix(
+    const io::ModelSource& source,
+    const std::string& layer
+);
+
+// A dense tensor as a leaf of that shape (checked) in dtype, float32 or
+// bfloat16. `transposed` says that the file holds a matrix the other way round.
+// Throws FormatError for numbers that are not finite.
+mx::array read_dense(
+    const io::ModelSource& source,
+    const io::TensorInfo& tensor,
+    const mx::Shape& shape,
+    bool transposed,
+    mx::Dtype dtype
+);
+
+// A quantised matrix [rows, cols], checked.
+std::shared_ptr<const ops::QuantizedWeight> read_quantized(
+    const io::ModelSource& source,
+    const StoredMatrix& stored,
+    const mx::Shape& shape
+);
+
+}  // namespace hearth::models
