@@ -1,156 +1,44 @@
 #include "hearth/io/gguf_metadata.h"
 
-#include <bit>
-#include <cstring>
-
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/mapped_file.h"
+#include "hearth/io/gguf_reader_impl.h"
+#include "hearth/io/message_impl.h"
 
 namespace hearth::io {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
 constexpr std::uint64_t kMaxKeys = 1 << 16;
-
-enum Type : std::uint32_t {
-  kU8,
-  kI8,
-  kU16,
-  kI16,
-  kU32,
-  kI32,
-  kF32,
-  kBool,
-  kString,
-  kArray,
-  kU64,
-  kI64,
-  kF64
-};
-
-class Reader {
- public:
-  Reader(std::string_view bytes, const std::string& name)
-      : bytes_(bytes), name_(name) {}
-
-  [[noreturn]] void fail(std::string_view what) const {
-    throw FormatError::at_offset(name_, at_, what);
-  }
-  template <class T>
-  T scalar() {
-    if (bytes_.size() - at_ < sizeof(T)) fail("the file is cut short");
-    T value;
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return value;
-  }
-  std::string text() {
-    const auto size = scalar<std::uint64_t>();
-    if (size > bytes_.size() - at_) fail("a string is longer than the file");
-    std::string out(bytes_.substr(at_, size));
-    at_ += size;
-    return out;
-  }
-  GgufMetadata::Value value(std::uint32_t type) {
-    switch (type) {
-      case kF32:
-        return static_cast<double>(scalar<float>());
-      case kF64:
-        return scalar<double>();
-      case kBool:
-        return scalar<std::uint8_t>() != 0;
-      case kString:
-        return text();
-      case kArray:
-        return array();
-      default:
-        return integer(type);
-    }
-  }
-
- private:
-  std::int64_t integer(std::uint32_t type) {
-    switch (type) {
-      case kU8:
-        return scalar<std::uint8_t>();
-      case kI8:
-        return scalar<std::int8_t>();
-      case kU16:
-        return scalar<std::uint16_t>();
-      case kI16:
-        return scalar<std::int16_t>();
-      case kU32:
-        return scalar<std::uint32_t>();
-      case kI32:
-        return scalar<std::int32_t>();
-      case kU64:
-        return static_cast<std::int64_t>(scalar<std::uint64_t>());
-      case kI64:
-        return scalar<std::int64_t>();
-      default:
-        fail(fmt::format("value type {} is not known", type));
-    }
-  }
-  template <class T, class Item>
-  GgufMetadata::Value list(std::uint64_t size, Item item) {
-    std::vector<T> out;
-    out.reserve(size);
-    for (std::uint64_t i = 0; i < size; ++i) out.push_back(item());
-    return out;
-  }
-  GgufMetadata::Value array() {
-    const auto type = scalar<std::uint32_t>();
-    const auto size = scalar<std::uint64_t>();
-    // Every item takes at least a byte of what is left.
-    const std::size_t least = type == kString ? 8 : 1;
-    if (size > (bytes_.size() - at_) / least) {
-      fail("an array is longer than the file");
-    }
-    switch (type) {
-      case kString:
-        return list<std::string>(size, [&] { return text(); });
-      case kF32:
-        return list<double>(size, [&] { return double{scalar<float>()}; });
-      case kF64:
-        return list<double>(size, [&] { return scalar<double>(); });
-      case kBool:
-        return list<std::int64_t>(size, [&] {
-          return std::int64_t{scalar<std::uint8_t>()};
-        });
-      case kArray:
-        fail("arrays of arrays are not supported");
-      default:
-        return list<std::int64_t>(size, [&] { return integer(type); });
-    }
-  }
-
-  std::string_view bytes_;
-  const std::string& name_;
-  std::size_t at_ = 0;
-};
 
 }  // namespace
 
 GgufMetadata::GgufMetadata(std::string_view bytes, const std::string& name)
     : name_(name) {
-  Reader reader(bytes, name_);
+  GgufReader reader(bytes, name_);
   if (reader.scalar<std::uint32_t>() != 0x46554747) {
     reader.fail("not a GGUF file");
   }
   const auto version = reader.scalar<std::uint32_t>();
   if (version != 2 && version != 3) {
-    reader.fail(fmt::format("GGUF version {} is not supported", version));
+    const bool swapped = version == 0x02000000 || version == 0x03000000;
+    reader.fail(
+        swapped ? "big-endian GGUF is not supported"
+                : fmt::format("GGUF version {} is not supported", version)
+    );
   }
-  reader.scalar<std::uint64_t>();  // tensors
+  tensor_count_ = reader.scalar<std::uint64_t>();
   const auto count = reader.scalar<std::uint64_t>();
   if (count > kMaxKeys) reader.fail("too many keys");
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string key = reader.text();
     const auto type = reader.scalar<std::uint32_t>();
-    values_.insert_or_assign(std::move(key), reader.value(type));
+    const auto [it, fresh] = values_.try_emplace(std::move(key));
+    if (!fresh) reader.fail(in_quotes(it->first) + " is given twice");
+    it->second = reader.value(type);
   }
+  end_ = reader.at();
 }
 
 GgufMetadata GgufMetadata::read(const std::string& path) {
@@ -193,6 +81,15 @@ std::int64_t GgufMetadata::integer(
 ) const {
   const auto* value = as<std::int64_t>(find(key), name_, key, "an integer");
   return value ? *value : fallback;
+}
+
+double GgufMetadata::number(std::string_view key, double fallback) const {
+  const Value* value = find(key);
+  if (value != nullptr && std::holds_alternative<std::int64_t>(*value)) {
+    return static_cast<double>(std::get<std::int64_t>(*value));
+  }
+  const auto* typed = as<double>(value, name_, key, "a number");
+  return typed ? *typed : fallback;
 }
 
 bool GgufMetadata::boolean(std::string_view key, bool fallback) const {

@@ -1,5 +1,6 @@
 #pragma once
 // The key-value part of a GGUF file, read without its tensors.
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -30,15 +31,26 @@ class GgufMetadata {
   // Throws FormatError when the kind is another.
   std::string text(std::string_view key, std::string fallback = {}) const;
   std::int64_t integer(std::string_view key, std::int64_t fallback) const;
+  // Whole numbers too.
+  double number(std::string_view key, double fallback) const;
   bool boolean(std::string_view key, bool fallback) const;
   const std::vector<std::string>& texts(std::string_view key) const;
   // Empty when the key is absent.
   std::vector<double> numbers(std::string_view key) const;
   const std::string& name() const { return name_; }
+  const std::map<std::string, Value, std::less<>>& all() const {
+    return values_;
+  }
+  // As the header has it, not yet held against anything.
+  std::uint64_t tensor_count() const { return tensor_count_; }
+  // Where the key-value part ends and the tensor list begins.
+  std::size_t end() const { return end_; }
 
  private:
   std::string name_;
   std::map<std::string, Value, std::less<>> values_;
+  std::uint64_t tensor_count_ = 0;
+  std::size_t end_ = 0;
 };
 
 }  // namespace hearth::io

@@ -24,6 +24,10 @@ struct TensorInfo {
   std::size_t bytes = 0;
   std::string file;          // for messages
   std::uint64_t offset = 0;  // in that file
+  // Rows and columns are swapped against Hugging Face's: a quantised GPT-2
+  // weight of a GGUF file ([out, in] there, [in, out] here), whose blocks
+  // cannot be turned. shape says how the bytes lie.
+  bool transposed = false;
 };
 
 // A tensor's bytes, valid while owner lives.
@@ -51,7 +55,8 @@ class ModelSource {
   const TensorInfo* find(std::string_view name) const;
 };
 
-// Throws IoError or FormatError, one line that names the file.
+// A folder or a .gguf file. Throws IoError or FormatError, one line that names
+// the file.
 std::shared_ptr<const ModelSource> open_model(const std::string& path);
 
 }  // namespace hearth::io

@@ -1,0 +1,52 @@
+#pragma once
+// A GGUF file as it stands: metadata and tensors under their own names, sizes
+// innermost first. Every type, size and offset is checked when it is opened;
+// what the names mean is gguf_source's business.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hearth/base/mapped_file.h"
+#include "hearth/io/gguf_metadata.h"
+#include "hearth/io/tensor_type.h"
+
+namespace hearth::io {
+
+struct GgufTensor {
+  std::string name;
+  TensorType type = TensorType::f32;
+  std::vector<std::int64_t> shape;  // row-major, outermost first
+  std::uint64_t offset = 0;         // in the file
+  std::size_t bytes = 0;
+};
+
+class GgufFile {
+ public:
+  // Throws IoError or FormatError, one line with file and offset.
+  explicit GgufFile(const std::string& path);
+  // The same over bytes in memory, which must outlive the file.
+  GgufFile(std::span<const std::byte> bytes, std::string name);
+
+  const GgufMetadata& metadata() const { return metadata_; }
+  // In the order of the file.
+  std::span<const GgufTensor> tensors() const { return tensors_; }
+  std::span<const std::byte> bytes(const GgufTensor& tensor) const {
+    return bytes_.subspan(tensor.offset, tensor.bytes);
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::string& name() const { return metadata_.name(); }
+
+ private:
+  MappedFile file_;
+  std::span<const std::byte> bytes_;
+  GgufMetadata metadata_;
+  std::vector<GgufTensor> tensors_;
+
+  void read_tensors();
+  void check_places(std::uint64_t data_begin, std::uint64_t alignment);
+};
+
+}  // namespace hearth::io

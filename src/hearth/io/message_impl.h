@@ -1,0 +1,17 @@
+#pragma once
+// Names from files, made fit for a message of one line.
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace hearth::io {
+
+// In quotes, control characters escaped, cut where it would fill the screen.
+inline std::string in_quotes(std::string_view name) {
+  constexpr std::size_t kMost = 100;
+  if (name.size() <= kMost) return fmt::format("{:?}", name);
+  return fmt::format("{:?}...", name.substr(0, kMost));
+}
+
+}  // namespace hearth::io
