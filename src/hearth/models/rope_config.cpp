@@ -20,7 +20,7 @@ double number_of(
 }
 
 void check_names(const ConfigKeys& keys, const Json& o) {
-  constexpr std::array<std::string_view, 14> kKnown{
+  constexpr std::array<std::string_view, 15> kKnown{
       "rope_type",
       "type",
       "factor",
@@ -34,7 +34,8 @@ void check_names(const ConfigKeys& keys, const Json& o) {
       "mscale_all_dim",
       "original_max_position_embeddings",
       "partial_rotary_factor",
-      "finetuned"
+      "finetuned",
+      "truncate"
   };
   for (const auto& [name, value] : o.items()) {
     if (std::ranges::find(kKnown, name) == kKnown.end() && !value.is_null()) {
@@ -83,6 +84,9 @@ ops::RopeConfig parse_rope_object(
   r.beta_slow = get("beta_slow", 1);
   r.mscale = get("mscale", 0);
   r.mscale_all_dim = get("mscale_all_dim", 0);
+  if (o.contains("truncate") && o["truncate"].is_boolean()) {
+    r.truncate = o["truncate"].get<bool>();
+  }
   if (o.contains("attention_factor") && o["attention_factor"].is_number()) {
     r.attention_factor = o["attention_factor"].get<double>();
   }

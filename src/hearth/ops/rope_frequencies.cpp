@@ -74,8 +74,9 @@ double yarn_index(const RopeConfig& c, double turns) {
 }
 
 void scale_yarn(const RopeConfig& c, std::vector<double>& inverse) {
-  const double low = std::max(0.0, std::floor(yarn_index(c, c.beta_fast)));
-  double high = std::min(c.dims - 1.0, std::ceil(yarn_index(c, c.beta_slow)));
+  double low = yarn_index(c, c.beta_fast), high = yarn_index(c, c.beta_slow);
+  if (c.truncate) low = std::floor(low), high = std::ceil(high);
+  low = std::max(0.0, low), high = std::min(c.dims - 1.0, high);
   if (high == low) high += 0.001;
   for (std::size_t i = 0; i < inverse.size(); ++i) {
     const double ramp =

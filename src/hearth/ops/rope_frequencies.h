@@ -30,6 +30,8 @@ struct RopeConfig {
   // yarn: turns over original_length beyond which a pair is left alone, and
   // below which it is fully interpolated.
   double beta_fast = 32, beta_slow = 1;
+  // yarn: the bounds between those are rounded to whole pairs.
+  bool truncate = true;
   // yarn: what cosines and sines are multiplied with; by default
   // 0.1 ln(factor) + 1, or the ratio of the two below where they are given.
   std::optional<double> attention_factor;
