@@ -1,0 +1,33 @@
+#pragma once
+// Loss and gradients of one micro-batch, evaluated.
+#include <vector>
+
+#include "hearth/nn/parameter.h"
+#include "hearth/train/objective.h"
+
+namespace hearth::train {
+
+struct Gradients {
+  double loss_sum = 0, weight_sum = 0;
+  // One for each trainable parameter, in their order; float32.
+  std::vector<mx::array> arrays;
+};
+
+// Throws OutOfMemory, with the model as it was, when the budget does not hold
+// the pass.
+Gradients gradients_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    const MicroBatch& batch,
+    mx::Dtype compute
+);
+
+// The loss alone: loss_sum and weight_sum.
+Gradients loss_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    const MicroBatch& batch,
+    mx::Dtype compute
+);
+
+}  // namespace hearth::train

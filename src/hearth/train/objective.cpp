@@ -1,0 +1,18 @@
+#include "hearth/train/objective.h"
+
+namespace hearth::train {
+
+ObjectiveValue LanguageModel::operator()(
+    const models::Decoder& model,
+    const MicroBatch& batch,
+    const nn::Pass& pass
+) const {
+  ops::HeadLossOptions options;
+  options.terms.label_smoothing = options_.label_smoothing;
+  options.terms.z_loss = options_.z_loss;
+  const auto loss =
+      model.loss(batch.ids, batch.targets, batch.weights, pass, options);
+  return {loss.loss_sum, loss.weight_sum};
+}
+
+}  // namespace hearth::train

@@ -1,0 +1,46 @@
+#pragma once
+// What a run minimises. The loop knows only this: a sum over tokens, and what
+// to divide it by. Pre-training, fine-tuning, preference pairs and, above this
+// area, distillation differ here and nowhere in the loop.
+#include <memory>
+
+#include "hearth/models/decoder.h"
+#include "hearth/train/micro_batch.h"
+
+namespace hearth::train {
+
+struct ObjectiveValue {
+  mx::array loss_sum;    // float32 scalar, differentiated
+  mx::array weight_sum;  // float32 scalar: what the sum is a sum over
+};
+
+class Objective {
+ public:
+  virtual ~Objective() = default;
+  virtual ObjectiveValue operator()(
+      const models::Decoder& model,
+      const MicroBatch& batch,
+      const nn::Pass& pass
+  ) const = 0;
+};
+
+struct LanguageModelOptions {
+  float label_smoothing = 0, z_loss = 0;
+};
+
+// Cross-entropy of the next token, weighted by the batch's weights.
+class LanguageModel : public Objective {
+ public:
+  explicit LanguageModel(LanguageModelOptions options = {})
+      : options_(options) {}
+  ObjectiveValue operator()(
+      const models::Decoder& model,
+      const MicroBatch& batch,
+      const nn::Pass& pass
+  ) const override;
+
+ private:
+  LanguageModelOptions options_;
+};
+
+}  // namespace hearth::train
