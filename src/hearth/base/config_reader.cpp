@@ -8,6 +8,30 @@
 #include "hearth/base/spelling.h"
 
 namespace hearth {
+namespace {
+
+// The tree with the value at a dotted path inside it, maps made on the way.
+YamlNode with_value(
+    YamlNode tree,
+    std::string_view path,
+    const YamlNode& value
+) {
+  if (path.empty()) return value;
+  if (tree.kind != YamlNode::Kind::kMap) tree = YamlNode();
+  tree.kind = YamlNode::Kind::kMap;
+  const auto dot = std::min(path.find('.'), path.size());
+  const std::string key(path.substr(0, dot));
+  const auto rest = path.substr(std::min(dot + 1, path.size()));
+  for (auto& [name, item] : tree.entries) {
+    if (name != key) continue;
+    item = with_value(std::move(item), rest, value);
+    return tree;
+  }
+  tree.entries.push_back({key, with_value({}, rest, value)});
+  return tree;
+}
+
+}  // namespace
 
 void ConfigReader::relist() {
   fields_ = list_();
@@ -84,6 +108,20 @@ void ConfigReader::apply_at(const std::string& path, const YamlNode& node) {
   create_sections_above(path + ".");
   if (Field* field = find_field(path)) {
     set_leaf(*field, node, node.where());
+    return;
+  }
+  // A field that is a tree of its own takes paths into it.
+  for (auto dot = path.rfind('.'); dot != std::string::npos && dot > 0;
+       dot = path.rfind('.', dot - 1)) {
+    Field* tree = find_field(path.substr(0, dot));
+    if (tree == nullptr || tree->type != "YAML") continue;
+    set_leaf(
+        *tree,
+        with_value(
+            parse_yaml(tree->show(), node.source), path.substr(dot + 1), node
+        ),
+        node.where()
+    );
     return;
   }
   if (find_section(path) == nullptr) unknown(path, node);

@@ -82,6 +82,24 @@ TEST(Config, AbsentSectionsStayOffAndAnOverrideTurnsThemOn) {
   EXPECT_EQ(r.lora->rank, 4);
 }
 
+TEST(Config, AnOverrideReachesIntoAFieldThatIsATree) {
+  struct Tree {
+    YamlNode tokenizer;
+    void fields(FieldVisitor& v) { v("tokenizer", tokenizer, "a tree"); }
+  } t;
+  ConfigReader reader(t);
+  reader.apply(parse_yaml("tokenizer: {train: {vocab: 8, x: 1}}", "r.yaml"));
+  reader.apply_override("tokenizer.train.vocab=9");
+  reader.apply_override("tokenizer.train.new.key=[a]");
+  EXPECT_EQ(
+      detail::show_node(t.tokenizer),
+      "{train: {vocab: 9, x: 1, new: {key: [a]}}}"
+  );
+  reader.apply_override("tokenizer=file.json");
+  reader.apply_override("tokenizer.train.vocab=3");
+  EXPECT_EQ(detail::show_node(t.tokenizer), "{train: {vocab: 3}}");
+}
+
 TEST(Config, TheDumpSaysWhereValuesCameFrom) {
   Recipe r;
   ConfigReader reader(r);

@@ -1,17 +1,14 @@
 // hearth data prepare, hearth data inspect.
-#include <atomic>
-#include <csignal>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
-#include "hearth/base/progress.h"
 #include "hearth/base/terminal.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/command.h"
-#include "hearth/data/data_config.h"
+#include "hearth/cli/prepare_data.h"
 #include "hearth/data/dataset_tokenizer.h"
 #include "hearth/data/inspect.h"
 
@@ -68,45 +65,13 @@ data::DataConfig read_config(const DataFlags& flags) {
                           !fs::exists(flags.files[0]);
     config.train = weighted ? YamlNode() : list_of(flags.files);
     config.mix = weighted ? flags.files : std::vector<std::string>{};
+    config.synth.reset();
   }
   if (!flags.tokenizer.empty()) {
     config.tokenizer = list_of({flags.tokenizer}).items[0];
   }
   if (!flags.output.empty()) config.cache = flags.output;
   return config;
-}
-
-std::atomic<bool> g_interrupted{false};
-
-data::PrepareResult prepare(
-    const Context& context,
-    const data::DataConfig& config,
-    const std::vector<data::DataSource>& sources,
-    const data::ExampleEncoder& encoder,
-    bool force
-) {
-  std::uint64_t total = 0;
-  for (const auto& s : sources) {
-    for (const auto& f : s.files) total += f.bytes;
-  }
-  Progress progress({"tokenising", "B", total});
-  data::PrepareOptions options;
-  options.folder = config.cache;
-  options.threads = context.common.threads;
-  options.force = force;
-  options.progress = [&](auto done, auto, auto tokens) {
-    progress.update(
-        done, format_count(static_cast<double>(tokens)) + " tokens"
-    );
-  };
-  std::signal(SIGINT, [](int) { g_interrupted = true; });
-  options.stop = [] { return g_interrupted.load(); };
-  auto result = data::prepare_cache(
-      sources, data::cache_settings(config), encoder, options
-  );
-  std::signal(SIGINT, SIG_DFL);
-  progress.finish();
-  return result;
 }
 
 double megabytes_per_second(const data::PrepareResult& r) {
@@ -119,11 +84,15 @@ bool is_cache(const std::string& word) {
 }
 
 std::optional<data::ExampleEncoder> encoder_of(
-    const data::CacheManifest& manifest,
+    const data::TokenCache& cache,
     const std::string& tokenizer
 ) {
-  const std::string path =
-      tokenizer.empty() ? manifest.tokenizer_path : tokenizer;
+  const data::CacheManifest& manifest = cache.manifest();
+  // A tokenizer that was trained for the cache lies beside its shards.
+  const bool own = fs::exists(fs::path(cache.folder()) / "tokenizer.json");
+  const std::string path = !tokenizer.empty() ? tokenizer
+                           : own              ? cache.folder()
+                                              : manifest.tokenizer_path;
   if (path.empty() || !fs::exists(path)) return std::nullopt;
   std::shared_ptr<const data::ChatRenderer> chat;
   if (!manifest.chat_template.empty() && fs::exists(manifest.template_path)) {
@@ -152,15 +121,16 @@ Inspected open_for_inspection(const Context& context, DataFlags& flags) {
   const data::DataConfig config = read_config(flags);
   std::vector<data::DataSource> sources;
   if (!cache) {
-    sources = data::data_sources(config);
-    in.encoder = data::make_encoder(config);
-    folder = prepare(context, config, sources, *in.encoder, false).folder;
+    const auto prepared = prepare_with_progress(context, config);
+    sources = prepared.sources;
+    folder = prepared.cache;
+    in.encoder = *prepared.encoder;
     in.drift = data::check_round_trip(
         sources, data::cache_settings(config).read, *in.encoder
     );
   }
   in.cache = std::make_shared<data::TokenCache>(folder);
-  if (cache) in.encoder = encoder_of(in.cache->manifest(), flags.tokenizer);
+  if (cache) in.encoder = encoder_of(*in.cache, flags.tokenizer);
   in.loader = data::loader_config(
       config, sources, static_cast<std::uint64_t>(flags.tokens_per_batch),
       context.common.seed
@@ -201,13 +171,13 @@ void cmd_data_prepare(Context& context, const std::vector<std::string>& words) {
   );
   if (!context.parse(args, words)) return;
   const data::DataConfig config = read_config(flags);
-  const auto sources = data::data_sources(config);
-  const auto encoder = data::make_encoder(config);
-  const auto result = prepare(context, config, sources, encoder, flags.force);
+  const auto prepared = prepare_with_progress(context, config, flags.force);
+  const data::PrepareResult& result = prepared.result;
   const double rate = megabytes_per_second(result);
   if (context.common.json) {
     context.json(
         "hearth.data.prepare/1", {{"cache", result.folder},
+                                  {"tokenizer", prepared.tokenizer},
                                   {"reused", result.reused},
                                   {"resumed", result.resumed},
                                   {"seconds", result.seconds},

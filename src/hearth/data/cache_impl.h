@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the cache's builder and its manifest.
+// Shared by the cache's builder, its manifest and its key.
 #include "hearth/base/json.h"
 #include "hearth/data/cache.h"
 
@@ -7,6 +7,10 @@ namespace hearth::data {
 
 Json shard_to_json(const ShardEntry& shard);
 ShardEntry shard_from_json(const Json& json);
+
+// What decides which records are read, and every byte they are read from.
+void hash_settings(ContentHash& hash, const CacheSettings& settings);
+void hash_sources(ContentHash& hash, const std::vector<DataSource>& sources);
 
 // Documents beyond the first of equal content, over all shards, in passes of
 // bounded memory.

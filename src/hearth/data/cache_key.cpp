@@ -3,7 +3,7 @@
 #include <fcntl.h>
 
 #include "hearth/base/file_handle.h"
-#include "hearth/data/cache.h"
+#include "hearth/data/cache_impl.h"
 #include "hearth/data/dataset_stream.h"
 
 namespace hearth::data {
@@ -24,7 +24,9 @@ void add_file(ContentHash& hash, const DataFile& file) {
   hash.field(static_cast<std::uint64_t>(file.format));
 }
 
-void add_settings(ContentHash& hash, const CacheSettings& s) {
+}  // namespace
+
+void hash_settings(ContentHash& hash, const CacheSettings& s) {
   const auto& r = s.read;
   const auto& f = r.fields;
   for (const auto* name :
@@ -39,7 +41,12 @@ void add_settings(ContentHash& hash, const CacheSettings& s) {
   hash.field(s.limit).field(s.shard_tokens);
 }
 
-}  // namespace
+void hash_sources(ContentHash& hash, const std::vector<DataSource>& sources) {
+  for (const auto& source : sources) {
+    hash.field(source.files.size()).field(std::uint64_t{source.held_out});
+    for (const auto& file : source.files) add_file(hash, file);
+  }
+}
 
 Hash128 cache_key(
     const std::vector<DataSource>& sources,
@@ -53,11 +60,8 @@ Hash128 cache_key(
   hash.field(encoder.chat() ? encoder.chat()->hash().hex() : std::string());
   hash.field(static_cast<std::uint64_t>(e.mask)).field(e.max_tokens);
   hash.field(std::uint64_t{e.add_bos}).field(std::uint64_t{e.add_eos});
-  add_settings(hash, settings);
-  for (const auto& source : sources) {
-    hash.field(source.files.size()).field(std::uint64_t{source.held_out});
-    for (const auto& file : source.files) add_file(hash, file);
-  }
+  hash_settings(hash, settings);
+  hash_sources(hash, sources);
   return hash.digest();
 }
 

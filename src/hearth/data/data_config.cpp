@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/data/builtin_template.h"
 #include "hearth/data/dataset_tokenizer.h"
 
 namespace hearth::data {
@@ -46,6 +47,33 @@ bool has_text_only(const std::vector<DataSource>& sources) {
   return !sources.empty();
 }
 
+// data.tokenizer when it is a map, under its full name so that errors say it.
+struct TokenizerSection {
+  struct Data {
+    struct Tokenizer {
+      TokenizerTraining train;
+      void fields(FieldVisitor& v) { v("train", train, "made from the data"); }
+    } tokenizer;
+    void fields(FieldVisitor& v) { v("tokenizer", tokenizer, "tokenizer"); }
+  } data;
+  void fields(FieldVisitor& v) { v("data", data, "what is trained on"); }
+};
+
+YamlNode wrapped(std::string key, YamlNode value) {
+  YamlNode map;
+  map.kind = YamlNode::Kind::kMap;
+  map.source = value.source;
+  map.line = value.line;
+  map.entries.push_back({std::move(key), std::move(value)});
+  return map;
+}
+
+void add_missing(std::vector<std::string>& list, const char* word) {
+  if (std::find(list.begin(), list.end(), word) == list.end()) {
+    list.emplace_back(word);
+  }
+}
+
 }  // namespace
 
 void FieldNamesConfig::fields(FieldVisitor& v) {
@@ -61,9 +89,11 @@ void FieldNamesConfig::fields(FieldVisitor& v) {
 void DataConfig::fields(FieldVisitor& v) {
   v("train", train, "training files: a path, folder, glob, or a list");
   v("mix", mix, "instead of train: PATH:WEIGHT, shares of the tokens seen");
+  v("synth", synth, "instead of train: generated data");
   v("valid", valid, "share held out by content (2%), or files of its own");
-  v("tokenizer", tokenizer, "tokenizer file or folder");
-  v("template", chat_template, "chat template: auto, none, or a file");
+  v("tokenizer", tokenizer, "file or folder, or {train: {vocab: 4096, ...}}");
+  v("template", chat_template,
+    "chat template: auto, none, chatml (built in), or a file");
   v("mask", mask, "what carries loss", one_of({"assistant", "last", "all"}));
   v("length", length, "tokens a row", at_least(1));
   v("pack", pack, "several documents a row, attention kept inside each");
@@ -88,13 +118,23 @@ void DataConfig::fields(FieldVisitor& v) {
   v("window", window, "documents arranged together", at_least(1));
 }
 
-std::vector<DataSource> data_sources(const DataConfig& config) {
+std::vector<DataSource> data_sources(
+    const DataConfig& config,
+    const std::string& generated
+) {
   std::vector<std::string> entries = words(config.train, "data.train");
-  if (entries.empty() == config.mix.empty()) {
+  const int named =
+      !entries.empty() + !config.mix.empty() + config.synth.has_value();
+  if (named != 1) {
     throw UsageError(
-        "[data.config] one of data.train and data.mix must name the files"
+        fmt::format(
+            "[data.config] one of data.train, data.mix and data.synth must say "
+            "what the data is, got {}",
+            named == 0 ? "none" : "more than one"
+        )
     );
   }
+  if (config.synth) entries = {generated};
   auto sources = find_sources(entries.empty() ? config.mix : entries);
   if (!is_share(config.valid)) {
     for (auto& source : find_sources({config.valid})) {
@@ -128,9 +168,34 @@ EncodeSettings encode_settings(const DataConfig& config) {
 std::string tokenizer_path(const DataConfig& config) {
   if (config.tokenizer.kind != YamlNode::Kind::kScalar ||
       config.tokenizer.scalar.empty()) {
-    throw UsageError("[data.config] data.tokenizer must name a file or folder");
+    throw UsageError(
+        "[data.config] data.tokenizer must name a file or folder, or say how "
+        "to train one",
+        "for example data.tokenizer={train: {vocab: 4096}}"
+    );
   }
   return config.tokenizer.scalar;
+}
+
+std::optional<TokenizerTraining> tokenizer_training(const DataConfig& config) {
+  if (config.tokenizer.kind != YamlNode::Kind::kMap) return std::nullopt;
+  TokenizerSection section;
+  ConfigReader(section).apply(
+      wrapped("data", wrapped("tokenizer", config.tokenizer))
+  );
+  TokenizerTraining training = section.data.tokenizer.train;
+  if (config.chat_template == "chatml") {
+    add_missing(training.special, "<|im_start|>");
+    add_missing(training.special, "<|im_end|>");
+    if (training.eos.empty()) training.eos = "<|im_end|>";
+  }
+  return training;
+}
+
+std::string template_path(const DataConfig& config) {
+  const std::string& name = config.chat_template;
+  if (name == "auto" || name == "none") return {};
+  return builtin_template(name) ? builtin_template_file(name) : name;
 }
 
 ExampleEncoder make_encoder(const DataConfig& config) {
@@ -144,7 +209,7 @@ ExampleEncoder make_encoder(const DataConfig& config) {
       // Messages in the data will be refused line by line, with the reason.
     }
   } else if (config.chat_template != "none") {
-    chat = load_chat_renderer(config.chat_template);
+    chat = load_chat_renderer(template_path(config));
   }
   return {std::move(text), std::move(chat), encode_settings(config)};
 }

@@ -2,6 +2,7 @@
 // The `data` section of a recipe, and what it means to the cache and the
 // loader.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "hearth/data/cache.h"
 #include "hearth/data/dataset_encode.h"
 #include "hearth/data/loader.h"
+#include "hearth/data/synth/synth_file.h"
+#include "hearth/data/tokenizer_training.h"
 
 namespace hearth::data {
 
@@ -20,8 +23,9 @@ struct FieldNamesConfig {
 struct DataConfig {
   YamlNode train;                // a path, folder or glob, or a list of them
   std::vector<std::string> mix;  // PATH:WEIGHT, instead of train
-  std::string valid = "off";     // a share such as 2%, or paths of its own
-  YamlNode tokenizer;            // a path; {train: ...} is for `train`
+  std::optional<SynthConfig> synth;  // generated, instead of train
+  std::string valid = "off";         // a share such as 2%, or paths of its own
+  YamlNode tokenizer;                // a path, or {train: {vocab: 4096, ...}}
   std::string chat_template = "auto";
   std::string mask = "assistant";
   std::int64_t length = 1024;
@@ -43,12 +47,21 @@ struct DataConfig {
 };
 
 // The files of a config: training sources, then a held-out one if `valid`
-// names paths.
-std::vector<DataSource> data_sources(const DataConfig& config);
+// names paths. `generated` is the file that data.synth stands for.
+std::vector<DataSource> data_sources(
+    const DataConfig& config,
+    const std::string& generated = {}
+);
 CacheSettings cache_settings(const DataConfig& config);
 EncodeSettings encode_settings(const DataConfig& config);
 // The tokenizer's path; throws UsageError when the config names none.
 std::string tokenizer_path(const DataConfig& config);
+// How the config asks for a tokenizer to be trained; nothing when it names one.
+// With the chatml template its special tokens are added.
+std::optional<TokenizerTraining> tokenizer_training(const DataConfig& config);
+// The file of a template that the config names itself; empty for auto and
+// none.
+std::string template_path(const DataConfig& config);
 // Loads tokenizer and template. With `auto` a tokenizer that carries no
 // template is used without one.
 ExampleEncoder make_encoder(const DataConfig& config);

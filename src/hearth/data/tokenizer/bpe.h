@@ -36,7 +36,7 @@ class Bpe final : public Model {
       ModelScratch& scratch,
       std::vector<std::int32_t>& out
   ) const override;
-  std::size_t merges() const { return merges_.size(); }
+  const PairTable& merges() const { return merges_; }
 
  private:
   void encode_word(

@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "hearth/base/error.h"
-#include "hearth/data/tokenizer/byte_alphabet.h"
 #include "hearth/data/tokenizer/tokenizer_parts.h"
 #include "hearth/data/tokenizer/utf8.h"
 
@@ -54,18 +53,9 @@ struct Tokenizer::Pool {
   };
 };
 
-Tokenizer::Tokenizer(TokenizerParts parts)
-    : parts_(std::make_unique<TokenizerParts>(std::move(parts))),
-      pool_(std::make_unique<Pool>()) {
-  if (!parts_->byte_level_decoder) return;
-  const auto limit = static_cast<std::int32_t>(id_limit());
-  byte_places_.reserve(static_cast<std::size_t>(limit) + 1);
-  for (std::int32_t id = 0; id < limit; ++id) {
-    byte_places_.push_back(static_cast<std::uint32_t>(bytes_.size()));
-    const std::string_view token = decoded_token(id);
-    if (!append_spelled_bytes(bytes_, token)) bytes_ += token;
-  }
-  byte_places_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+Tokenizer::Tokenizer(TokenizerParts parts) : pool_(std::make_unique<Pool>()) {
+  parts.decode_ahead();
+  parts_ = std::make_unique<TokenizerParts>(std::move(parts));
 }
 
 Tokenizer::~Tokenizer() = default;
@@ -188,9 +178,8 @@ std::vector<std::int32_t> Tokenizer::encode(
   return out;
 }
 
-std::string_view Tokenizer::decoded_token(std::int32_t id) const {
-  if (parts_->added.find(id)) return parts_->added.decoded(id);
-  return parts_->vocabulary->token(id);
+bool Tokenizer::decodes_bytes() const {
+  return parts_->decoded != nullptr;
 }
 
 bool Tokenizer::decode_bytes(
@@ -198,15 +187,15 @@ bool Tokenizer::decode_bytes(
     bool skip,
     std::string& out
 ) const {
-  if (byte_places_.empty()) return false;
+  if (!parts_->decoded) return false;
+  const auto [bytes, places] =
+      std::pair(parts_->decoded->bytes, parts_->decoded->places);
   for (const std::int32_t id : ids) {
-    if (id < 0 || static_cast<std::size_t>(id) + 1 >= byte_places_.size()) {
-      continue;
-    }
+    if (id < 0 || static_cast<std::size_t>(id) + 1 >= places.size()) continue;
     if (skip && is_special(id)) continue;
-    const std::uint32_t begin = byte_places_[static_cast<std::size_t>(id)];
-    const std::uint32_t end = byte_places_[static_cast<std::size_t>(id) + 1];
-    out.append(bytes_, begin, end - begin);
+    const std::uint32_t begin = places[static_cast<std::size_t>(id)];
+    const std::uint32_t end = places[static_cast<std::size_t>(id) + 1];
+    out.append(bytes, begin, end - begin);
   }
   return true;
 }
@@ -226,7 +215,7 @@ std::string Tokenizer::decode(
     const bool known =
         parts_->added.find(id) || parts_->vocabulary->contains(id);
     if (!known) continue;
-    const std::string_view token = decoded_token(id);
+    const std::string_view token = parts_->decoded_token(id);
     if (skip_special && parts_->added.is_special(token)) continue;
     tokens.emplace_back(token);
   }
@@ -247,11 +236,7 @@ std::size_t Tokenizer::vocab_size() const {
 }
 
 std::size_t Tokenizer::id_limit() const {
-  std::size_t limit = parts_->vocabulary->id_limit();
-  for (const AddedToken& token : parts_->added.all()) {
-    limit = std::max(limit, static_cast<std::size_t>(token.id) + 1);
-  }
-  return limit;
+  return parts_->id_limit();
 }
 
 std::optional<std::int32_t> Tokenizer::token_to_id(
@@ -284,7 +269,7 @@ std::string Tokenizer::token_bytes(std::int32_t id) const {
   if (is_special(id)) return out;
   if (decode_bytes({&id, 1}, false, out)) return out;
   if (!parts_->added.find(id) && !parts_->vocabulary->contains(id)) return out;
-  const std::string token(decoded_token(id));
+  const std::string token(parts_->decoded_token(id));
   if (!parts_->decoder) return token;
   if (const int byte = fallback_byte(token); byte >= 0) {
     return {static_cast<char>(byte)};

@@ -87,7 +87,7 @@ class Tokenizer {
   bool is_special(std::int32_t id) const;
   // True when a text decodes to the bytes of its ids one after the other;
   // then decoded_bytes() gives those of one id.
-  bool decodes_bytes() const { return !byte_places_.empty(); }
+  bool decodes_bytes() const;
   std::string decoded_bytes(std::int32_t id, bool skip_special) const;
 
   // From the file, or tokenizer_config.json beside it.
@@ -115,7 +115,6 @@ class Tokenizer {
       TokenizerWorkspace& workspace,
       std::vector<std::int32_t>& out
   ) const;
-  std::string_view decoded_token(std::int32_t id) const;
   bool decode_bytes(
       std::span<const std::int32_t> ids,
       bool skip,
@@ -125,9 +124,6 @@ class Tokenizer {
   struct Pool;
   std::unique_ptr<const TokenizerParts> parts_;
   std::unique_ptr<Pool> pool_;
-  // Byte-level: what each id decodes to, end to end, and where each begins.
-  std::string bytes_;
-  std::vector<std::uint32_t> byte_places_;
 };
 
 }  // namespace hearth::data

@@ -17,8 +17,18 @@ constexpr std::size_t kMaxFile = std::size_t{512} << 20;
 
 class Loader {
  public:
-  Loader(std::string_view text, const std::string& name)
-      : json_(text, name), text_(text), name_(name) {}
+  Loader(
+      std::string_view text,
+      const std::string& name,
+      const ReadyTables* ready
+  )
+      : json_(text, name), text_(text), name_(name), ready_(ready) {
+    if (!ready) return;
+    named([&] {
+      parts_.vocabulary = std::make_unique<Vocabulary>(ready->vocabulary);
+      merges_ = PairTable::borrow(ready->merges, parts_.vocabulary->id_limit());
+    });
+  }
 
   TokenizerParts run() {
     if (text_.size() > kMaxFile) {
@@ -64,7 +74,28 @@ class Loader {
     return std::move(parts_);
   }
 
+  // The text with empty tables in place of the large ones; empty for a model
+  // that has no merges.
+  std::string rest() const {
+    if (scored_ || !has_merges_) return {};
+    Span first{vocabulary_at_, "{}"}, second{merges_at_, "[]"};
+    if (second.at.begin < first.at.begin) std::swap(first, second);
+    std::string out(text_.substr(0, first.at.begin));
+    out += first.empty;
+    out += text_.substr(first.at.end, second.at.begin - first.at.end);
+    out += second.empty;
+    return out.append(text_.substr(second.at.end));
+  }
+
  private:
+  struct Place {
+    std::size_t begin = 0, end = 0;
+  };
+  struct Span {
+    Place at;
+    std::string_view empty;
+  };
+
   // Errors of a component do not know the file.
   template <class Body>
   void named(Body body) {
@@ -118,14 +149,20 @@ class Loader {
     std::size_t merges = 0;  // where they are, if they came first
     bool seen = false;
     for (json_.begin_object(); json_.next_key(key);) {
+      const std::size_t begin = json_.position();
       if (key == "vocab") {
         read_vocabulary();
         seen = true;
-      } else if (key == "merges" && !seen) {
-        merges = json_.position();
-        json_.skip();
+        vocabulary_at_ = {begin, json_.position()};
       } else if (key == "merges") {
-        read_merges();
+        has_merges_ = true;
+        if (seen) {
+          read_merges();
+        } else {
+          merges = begin;
+          json_.skip();
+        }
+        merges_at_ = {begin, json_.position()};
       } else {
         model_[key] = tree();
       }
@@ -139,6 +176,7 @@ class Loader {
   }
 
   void read_vocabulary() {
+    if (ready_) return void(json_.skip());
     Vocabulary& vocabulary = *parts_.vocabulary;
     std::string token;
     if (json_.peek() == JsonReader::Kind::kArray) {
@@ -162,7 +200,7 @@ class Loader {
   }
 
   void read_merges() {
-    has_merges_ = true;
+    if (ready_) return void(json_.skip());
     merges_.reserve(text_.size() / 48);
     const bool prefixed = model_.contains("continuing_subword_prefix") &&
                           model_["continuing_subword_prefix"].is_string();
@@ -301,6 +339,8 @@ class Loader {
   JsonReader json_;
   std::string_view text_;
   const std::string& name_;
+  const ReadyTables* ready_;
+  Place vocabulary_at_, merges_at_;
   TokenizerParts parts_;
   std::vector<AddedToken> added_;
   Json model_ = Json::object(), truncation_, padding_;
@@ -314,9 +354,14 @@ class Loader {
 
 TokenizerParts read_tokenizer_json(
     std::string_view text,
-    const std::string& name
+    const std::string& name,
+    std::string* rest,
+    const ReadyTables* ready
 ) {
-  return Loader(text, name).run();
+  Loader loader(text, name, ready);
+  TokenizerParts parts = loader.run();
+  if (rest) *rest = loader.rest();
+  return parts;
 }
 
 }  // namespace hearth::data

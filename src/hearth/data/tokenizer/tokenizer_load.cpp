@@ -7,6 +7,7 @@
 #include "hearth/base/json.h"
 #include "hearth/base/mapped_file.h"
 #include "hearth/data/tokenizer/tokenizer.h"
+#include "hearth/data/tokenizer/tokenizer_cache.h"
 #include "hearth/data/tokenizer/tokenizer_parts.h"
 
 namespace hearth::data {
@@ -77,8 +78,14 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const std::string& path) {
     parts = read_gguf_tokenizer(file);
   } else {
     const MappedFile mapped(file);
-    parts = file.ends_with(".json") ? read_tokenizer_json(mapped.text(), file)
-                                    : read_sentencepiece(mapped.text(), file);
+    const std::string_view text = mapped.text();
+    if (!file.ends_with(".json")) {
+      parts = read_sentencepiece(text, file);
+    } else if (text.size() < kCachedSourceBytes) {
+      parts = read_tokenizer_json(text, file);
+    } else {
+      parts = read_cached_tokenizer_json(text, file);
+    }
     read_tokenizer_config(fs::path(file).parent_path().string(), parts);
   }
   return std::make_shared<const Tokenizer>(std::move(parts));

@@ -1,0 +1,58 @@
+#include "hearth/cli/prepare_data.h"
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+
+#include "hearth/base/progress.h"
+
+namespace hearth::cli {
+namespace {
+
+std::atomic<bool> g_interrupted{false};
+
+// One progress line a step.
+class StepProgress {
+ public:
+  void update(const data::DataStep& step) {
+    if (!line_ || title_ != step.title) {
+      finish();
+      title_ = step.title;
+      line_ = std::make_unique<Progress>(
+          Progress::Options{step.title, step.unit, step.total}
+      );
+    }
+    line_->update(step.done, step.note);
+  }
+  void finish() {
+    if (line_) line_->finish();
+    line_.reset();
+  }
+
+ private:
+  std::string title_;
+  std::unique_ptr<Progress> line_;
+};
+
+}  // namespace
+
+data::PreparedData prepare_with_progress(
+    const Context& context,
+    const data::DataConfig& config,
+    bool force
+) {
+  StepProgress progress;
+  data::PrepareDataOptions options;
+  options.threads = context.common.threads;
+  options.force = force;
+  options.progress = [&](const data::DataStep& step) { progress.update(step); };
+  const auto before =
+      std::signal(SIGINT, [](int) { g_interrupted.store(true); });
+  options.stop = [] { return g_interrupted.load(); };
+  auto prepared = data::prepare_data(config, options);
+  std::signal(SIGINT, before);
+  progress.finish();
+  return prepared;
+}
+
+}  // namespace hearth::cli
