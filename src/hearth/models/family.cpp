@@ -11,7 +11,7 @@
 namespace hearth::models {
 namespace {
 
-constexpr std::array<Family, 8> kFamilies{{
+constexpr std::array<Family, 9> kFamilies{{
     {"llama", "LlamaForCausalLM", parse_llama},
     {"mistral", "MistralForCausalLM", parse_mistral},
     {"qwen2", "Qwen2ForCausalLM", parse_qwen2},
@@ -20,6 +20,7 @@ constexpr std::array<Family, 8> kFamilies{{
     {"gemma3_text", "Gemma3ForCausalLM", parse_gemma3},
     {"gemma3", "Gemma3ForCausalLM", parse_gemma3},
     {"gpt2", "GPT2LMHeadModel", parse_gpt2},
+    {"hearth", "HearthForCausalLM", parse_hearth},
 }};
 
 }  // namespace

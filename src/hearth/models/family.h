@@ -28,6 +28,7 @@ DecoderConfig parse_qwen3(ConfigKeys& keys);
 DecoderConfig parse_gemma2(ConfigKeys& keys);
 DecoderConfig parse_gemma3(ConfigKeys& keys);
 DecoderConfig parse_gpt2(ConfigKeys& keys);
+DecoderConfig parse_hearth(ConfigKeys& keys);
 
 // What the Llama-like families share: sizes, norm, activation, tie.
 DecoderConfig parse_common(ConfigKeys& keys);
