@@ -26,6 +26,30 @@ std::string without_prefix(const std::string& name) {
   return name;
 }
 
+StoredMatrix find_stored(
+    const io::ModelSource& source,
+    const std::string& name
+) {
+  if (!name.ends_with(".weight")) {
+    StoredMatrix m;
+    m.codes = source.find(name);
+    if (m.codes == nullptr) m.codes = source.find(without_prefix(name));
+    return m;
+  }
+  StoredMatrix m = find_matrix(source, layer_of(name));
+  if (m.codes != nullptr) return m;
+  return find_matrix(source, layer_of(without_prefix(name)));
+}
+
+[[noreturn]] void throw_missing(
+    const io::ModelSource& source,
+    const std::string& name
+) {
+  throw FormatError::at(
+      source.path(), 0, fmt::format("tensor {} is missing from the model", name)
+  );
+}
+
 class Loading {
  public:
   Loading(
@@ -36,13 +60,8 @@ class Loading {
       : source_(source), options_(options), compute_(compute) {}
 
   void fill(nn::Parameter& p, bool gathered) {
-    StoredMatrix m = find(p.name);
-    if (m.codes == nullptr) {
-      throw FormatError::at(
-          source_.path(), 0,
-          fmt::format("tensor {} is missing from the model", p.name)
-      );
-    }
+    const StoredMatrix m = find_stored(source_, p.name);
+    if (m.codes == nullptr) throw_missing(source_, p.name);
     for (const auto* t : {m.codes, m.scales, m.biases}) {
       if (t == nullptr) continue;
       used_.insert(t->name);
@@ -70,18 +89,6 @@ class Loading {
   mx::Dtype compute_;
   std::set<std::string, std::less<>> used_;
   std::size_t bytes_ = 0;
-
-  StoredMatrix find(const std::string& name) const {
-    if (!name.ends_with(".weight")) {
-      StoredMatrix m;
-      m.codes = source_.find(name);
-      if (m.codes == nullptr) m.codes = source_.find(without_prefix(name));
-      return m;
-    }
-    StoredMatrix m = find_matrix(source_, layer_of(name));
-    if (m.codes != nullptr) return m;
-    return find_matrix(source_, layer_of(without_prefix(name)));
-  }
 
   // Vectors are float32 whatever the products are.
   mx::Dtype dtype_for(const nn::Parameter& p) const {
@@ -142,6 +149,18 @@ std::string config_name(const io::ModelSource& source) {
 }
 
 }  // namespace
+
+mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p) {
+  const StoredMatrix m = find_stored(source, p.name);
+  if (m.codes == nullptr) throw_missing(source, p.name);
+  const auto w =
+      m.format
+          ? read_quantized(source, m, p.shape)->dequantize(mx::float32)
+          : read_dense(source, *m.codes, p.shape, p.transposed, mx::float32);
+  auto norms = mx::sqrt(mx::sum(mx::square(w), -1));
+  norms.eval();
+  return norms;
+}
 
 void prepare(Decoder& decoder, mx::Dtype compute, Use use) {
   for (nn::Parameter* p : decoder.parameters().all()) {

@@ -47,6 +47,9 @@ LoadedModel load_model(
     const LoadOptions& options = {}
 );
 
+// The norm of each row of a matrix as the source holds it, float32.
+mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p);
+
 // Makes matrices ready for the kernels as `use` wants them, after their values
 // were set. A GPU has no packed copies.
 void prepare(Decoder& decoder, mx::Dtype compute, Use use);

@@ -70,16 +70,13 @@ Lora::Lora(
   }
 }
 
-void Lora::set_base_norms(const mx::array& row_norms, bool start_magnitude) {
-  if (magnitude_ == nullptr) return;
-  base_norms_ = row_norms;
-  if (start_magnitude) {
-    auto copy = mx::contiguous(mx::astype(row_norms, mx::float32));
-    copy.eval();
-    std::copy_n(
-        copy.data<float>(), copy.size(), magnitude_->value.data<float>()
-    );
-  }
+void Lora::start_magnitude() {
+  if (magnitude_ == nullptr || !base_norms_) return;
+  auto norms = mx::contiguous(mx::astype(*base_norms_, mx::float32));
+  norms.eval();
+  std::copy_n(
+      norms.data<float>(), norms.size(), magnitude_->value.data<float>()
+  );
 }
 
 // m / |W + s B A| for each row. The square of the norm is

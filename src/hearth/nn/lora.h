@@ -52,10 +52,14 @@ class Lora {
   // The layer's name: the weight's without ".weight".
   const std::string& layer() const { return layer_; }
 
-  // DoRA: what each row of the base weighs. Needed before use and set from the
-  // base weights, row by row, when they are read; starts the magnitude too
-  // unless that was loaded.
-  void set_base_norms(const mx::array& row_norms, bool start_magnitude);
+  // DoRA: the norm of each row of the base weights, float32. Needed before
+  // use.
+  void set_base_norms(mx::array row_norms) {
+    base_norms_ = std::move(row_norms);
+  }
+  // DoRA: the magnitudes of a fresh adapter are the base's, so that it changes
+  // nothing yet.
+  void start_magnitude();
 
  private:
   LoraConfig config_;

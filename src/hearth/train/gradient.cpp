@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "hearth/ops/arithmetic.h"
+
 namespace hearth::train {
 namespace {
 
@@ -22,30 +24,54 @@ nn::Pass pass_of(const MicroBatch& batch, mx::Dtype compute, bool training) {
 Gradients gradients_of(
     const models::Decoder& model,
     const Objective& objective,
-    const MicroBatch& batch,
+    std::span<const MicroBatch> batches,
     mx::Dtype compute
 ) {
   const auto parameters = model.parameters().trainable();
-  const nn::Pass pass = pass_of(batch, compute, true);
   std::vector<mx::array> values;
   for (const nn::Parameter* p : parameters) values.push_back(p->value);
   std::vector<int> argnums(values.size());
   std::iota(argnums.begin(), argnums.end(), 0);
-  const auto run = mx::value_and_grad(
-      [&](const std::vector<mx::array>& v) -> std::vector<mx::array> {
-        const nn::Substitution inside(parameters, v);
-        const auto value = objective(model, batch, pass);
-        return {value.loss_sum, value.weight_sum};
-      },
-      argnums
-  );
-  auto [outputs, gradients] = run(values);
+  std::vector<mx::array> outputs, sums;
+  for (const MicroBatch& batch : batches) {
+    const nn::Pass pass = pass_of(batch, compute, true);
+    const auto run = mx::value_and_grad(
+        [&](const std::vector<mx::array>& v) -> std::vector<mx::array> {
+          const nn::Substitution inside(parameters, v);
+          const auto value = objective(model, batch, pass);
+          return {value.loss_sum, value.weight_sum};
+        },
+        argnums
+    );
+    auto [values_of, gradients] = run(values);
+    outputs.insert(outputs.end(), values_of.begin(), values_of.end());
+    if (sums.empty()) {
+      sums = std::move(gradients);
+      continue;
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] = ops::add(sums[i], gradients[i]);
+    }
+  }
   std::vector<mx::array> all = outputs;
-  all.insert(all.end(), gradients.begin(), gradients.end());
+  all.insert(all.end(), sums.begin(), sums.end());
   mx::eval(all);
-  return {
-      outputs[0].item<float>(), outputs[1].item<float>(), std::move(gradients)
-  };
+  Gradients result;
+  for (std::size_t i = 0; i < outputs.size(); i += 2) {
+    result.loss_sum += outputs[i].item<float>();
+    result.weight_sum += outputs[i + 1].item<float>();
+  }
+  result.arrays = std::move(sums);
+  return result;
+}
+
+Gradients gradients_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    const MicroBatch& batch,
+    mx::Dtype compute
+) {
+  return gradients_of(model, objective, std::span(&batch, 1), compute);
 }
 
 Gradients loss_of(

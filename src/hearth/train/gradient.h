@@ -1,5 +1,6 @@
 #pragma once
 // Loss and gradients of one micro-batch, evaluated.
+#include <span>
 #include <vector>
 
 #include "hearth/nn/parameter.h"
@@ -14,7 +15,14 @@ struct Gradients {
 };
 
 // Throws OutOfMemory, with the model as it was, when the budget does not hold
-// the pass.
+// the pass. Several micro-batches are built as one graph and evaluated
+// together; their gradients are summed.
+Gradients gradients_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    std::span<const MicroBatch> batches,
+    mx::Dtype compute
+);
 Gradients gradients_of(
     const models::Decoder& model,
     const Objective& objective,

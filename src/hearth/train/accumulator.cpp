@@ -1,0 +1,80 @@
+#include "hearth/train/accumulator.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/ops/arithmetic.h"
+
+namespace hearth::train {
+namespace {
+
+// An array of our own to add to: gradients of unused parameters are
+// broadcasts of one zero.
+mx::array owned(const mx::array& g) {
+  if (g.flags().row_contiguous && g.data_size() == g.size()) return g;
+  auto copy = mx::contiguous(g);
+  copy.eval();
+  return copy;
+}
+
+void add(Gradients& total, Gradients& part) {
+  total.loss_sum += part.loss_sum;
+  total.weight_sum += part.weight_sum;
+  if (total.arrays.empty()) {
+    for (const auto& g : part.arrays) total.arrays.push_back(owned(g));
+    return;
+  }
+  for (std::size_t i = 0; i < part.arrays.size(); ++i) {
+    ops::accumulate(total.arrays[i], owned(part.arrays[i]), 1);
+  }
+}
+
+[[noreturn]] void give_up(const data::Batch& batch, const OutOfMemory& e) {
+  throw OutOfMemory(
+      fmt::format(
+          "one row of {} tokens does not fit in memory: {}", batch.length,
+          e.what()
+      ),
+      "shorten data.length, set train.checkpointing=all, use lora, or a "
+      "smaller model"
+  );
+}
+
+}  // namespace
+
+Gradients accumulate(
+    const models::Decoder& model,
+    const Objective& objective,
+    const data::Batch& batch,
+    std::uint32_t& rows,
+    const AccumulateOptions& options
+) {
+  Gradients total;
+  rows = std::clamp(rows, 1U, batch.rows);
+  for (std::uint32_t begin = 0; begin < batch.rows;) {
+    std::vector<MicroBatch> group;
+    std::uint32_t end = begin;
+    while (end < batch.rows &&
+           static_cast<int>(group.size()) < options.eval_interval) {
+      const std::uint32_t next = std::min(end + rows, batch.rows);
+      group.push_back(make_micro_batch(batch, end, next, options.noise));
+      end = next;
+    }
+    try {
+      Gradients part = gradients_of(model, objective, group, options.compute);
+      add(total, part);
+      begin = end;
+    } catch (const OutOfMemory& e) {
+      mx::clear_cache();
+      if (rows == 1) give_up(batch, e);
+      const std::uint32_t before = rows;
+      rows = (rows + 1) / 2;
+      if (options.shrunk) options.shrunk(before, rows, e.what());
+    }
+  }
+  return total;
+}
+
+}  // namespace hearth::train

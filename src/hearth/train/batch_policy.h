@@ -1,0 +1,31 @@
+#pragma once
+// How many rows a micro-batch has, moved by real memory use: a step that took
+// less than half of the budget doubles it, one that took more than 80 % halves
+// it. The batch of an update stays the same; only how it is cut changes.
+#include <cstddef>
+#include <cstdint>
+
+#include "hearth/base/json.h"
+
+namespace hearth::train {
+
+class BatchPolicy {
+ public:
+  // Between half of base and most; fixed where pinned.
+  BatchPolicy(std::uint32_t base, std::uint32_t most, bool pinned);
+
+  std::uint32_t rows() const { return rows_; }
+  // After a step: rows it ended with (fewer than it began with when memory ran
+  // out), its peak, and the budget; 0 means none.
+  void update(std::uint32_t rows, std::size_t peak, std::size_t budget);
+
+  Json state() const;
+  void restore(const Json& state);
+
+ private:
+  std::uint32_t base_, most_, rows_;
+  std::uint32_t ceiling_;  // rows that ran out of memory are not tried again
+  bool pinned_;
+};
+
+}  // namespace hearth::train

@@ -1,0 +1,194 @@
+#include "hearth/train/session.h"
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/models/load.h"
+#include "hearth/models/write_config.h"
+#include "hearth/nn/init.h"
+
+namespace hearth::train {
+namespace {
+
+mx::Dtype compute_of(const std::string& precision) {
+  if (precision == "fp32") return mx::float32;
+  if (precision == "bf16") return mx::bfloat16;
+  if (ops::on_cpu({})) {
+    throw UsageError(
+        "train.precision fp16 needs a GPU; this device computes in fp32 or "
+        "bf16"
+    );
+  }
+  return mx::float16;
+}
+
+// A recipe without data.tokenizer takes the model's own.
+void take_models_tokenizer(Recipe& recipe) {
+  YamlNode& node = recipe.data.tokenizer;
+  if (recipe.model.from.empty() || node.kind != YamlNode::Kind::kNull) return;
+  node.kind = YamlNode::Kind::kScalar;
+  node.scalar = recipe.model.from;
+}
+
+void make_new(Session& s) {
+  const auto vocabulary = static_cast<int>(s.cache->manifest().vocabulary);
+  const auto config = models::new_model(
+      s.recipe.model, vocabulary, static_cast<int>(s.recipe.longest())
+  );
+  s.model = std::make_unique<models::Decoder>(config);
+  s.model_config = models::config_json(config);
+  for (nn::Parameter* p : s.model->parameters().all()) {
+    nn::initialize(*p, s.recipe.run.seed, config.layers);
+    p->trainable = true;
+  }
+  models::prepare(*s.model, s.compute, models::Use::training);
+}
+
+void load_base(Session& s) {
+  const bool adapters = s.recipe.lora.has_value();
+  auto loaded = models::load_model(
+      s.recipe.model.from,
+      {.use = adapters ? models::Use::frozen_base : models::Use::training,
+       .compute = s.compute}
+  );
+  s.base = loaded.source;
+  s.model = std::move(loaded.decoder);
+  s.model_config = s.base->config();
+  if (s.model->config().vocab <
+      static_cast<int>(s.cache->manifest().vocabulary)) {
+    throw UsageError(
+        fmt::format(
+            "the tokenizer's {} tokens do not fit the model's embedding of {} "
+            "rows",
+            s.cache->manifest().vocabulary, s.model->config().vocab
+        ),
+        "use the model's own tokenizer: leave data.tokenizer out"
+    );
+  }
+  if (!adapters) {
+    for (nn::Parameter* p : s.model->parameters().all()) p->trainable = true;
+  }
+}
+
+bool is_target(const nn::LoraConfig& lora, const std::string& layer) {
+  for (const auto& pattern : lora.targets) {
+    if (nn::matches(pattern, layer)) return true;
+  }
+  return false;
+}
+
+void attach_adapters(Session& s) {
+  const nn::LoraConfig& lora = *s.recipe.lora;
+  nn::ParameterSet& set = s.model->parameters();
+  std::uint64_t index = 0;
+  for (nn::Linear* linear : s.model->linears()) {
+    if (!is_target(lora, linear->name())) continue;
+    nn::Lora& adapter = linear->attach(set, lora, index++);
+    if (lora.dora) {
+      adapter.set_base_norms(models::row_norms(*s.base, linear->weight()));
+    }
+  }
+  if (index == 0) {
+    throw UsageError(
+        fmt::format(
+            "lora.targets must name layers of the model, got {}; it has layers "
+            "such as {}",
+            fmt::join(lora.targets, ", "), s.model->linears().front()->name()
+        )
+    );
+  }
+  for (nn::Parameter* p : set.trainable()) {
+    nn::initialize(*p, s.recipe.run.seed, s.model->config().layers);
+    if (p->matrix && ops::on_cpu({})) {
+      nn::pack(*p, s.compute, ops::PackedOrders::both);
+    }
+  }
+  for (nn::Linear* linear : s.model->linears()) {
+    if (linear->lora() != nullptr) linear->lora()->start_magnitude();
+  }
+}
+
+}  // namespace
+
+std::vector<bool> checkpointed_layers(const std::string& policy, int layers) {
+  const auto n = static_cast<std::size_t>(layers);
+  if (policy == "none" || policy == "auto") return {};
+  if (policy == "all") return std::vector<bool>(n, true);
+  const auto every = std::max(1UL, std::stoul(policy));
+  std::vector<bool> flags(n);
+  for (std::size_t i = 0; i < n; ++i) flags[i] = (i + 1) % every == 0;
+  return flags;
+}
+
+Session open_session(Recipe recipe, const data::PrepareDataOptions& options) {
+  recipe.check();
+  take_models_tokenizer(recipe);
+  Session s;
+  s.compute = compute_of(recipe.train.precision);
+  s.recipe = std::move(recipe);
+  s.data = data::prepare_data(s.recipe.data, options);
+  s.cache = std::make_shared<data::TokenCache>(s.data.cache);
+  if (s.recipe.model.from.empty()) {
+    make_new(s);
+  } else {
+    load_base(s);
+    if (s.recipe.lora) attach_adapters(s);
+  }
+  s.model->set_checkpointing(checkpointed_layers(
+      s.recipe.train.checkpointing, s.model->config().layers
+  ));
+  s.objective = std::make_unique<LanguageModel>(LanguageModelOptions{
+      static_cast<float>(s.recipe.train.label_smoothing),
+      static_cast<float>(s.recipe.train.z_loss)
+  });
+  return s;
+}
+
+data::LoaderConfig Session::train_loader() const {
+  auto config = data::loader_config(
+      recipe.data, data.sources, recipe.step_tokens(), recipe.run.seed
+  );
+  const auto& t = recipe.train;
+  if (!t.seq_lengths.empty()) {
+    config.shapes.clear();
+    const double even = 1.0 / static_cast<double>(t.seq_lengths.size());
+    for (std::size_t i = 0; i < t.seq_lengths.size(); ++i) {
+      config.shapes.push_back(
+          {static_cast<std::uint32_t>(t.seq_lengths[i]),
+           t.shape_probs.empty() ? even : t.shape_probs[i]}
+      );
+    }
+    config.guarantee = static_cast<std::uint64_t>(t.shape_guarantee);
+    config.tokens_per_batch = recipe.step_tokens();
+  }
+  return config;
+}
+
+data::LoaderConfig Session::valid_loader() const {
+  auto config =
+      data::loader_config(recipe.data, data.sources, recipe.step_tokens(), 0);
+  config.split = data::Split::kValid;
+  config.shuffle = false;
+  config.epochs = 1;
+  config.workers = 0;
+  config.weights.clear();
+  return config;
+}
+
+double Session::flops_per_token(std::int64_t length) const {
+  const auto& c = model->config();
+  const double attention =
+      12.0 * c.layers * c.heads * c.head_dim * static_cast<double>(length);
+  std::size_t parameters = 0;
+  for (const nn::Parameter* p : model->parameters().all()) {
+    // A table that is only gathered from multiplies nothing.
+    if (p == &model->embedding() && p != &model->head()) continue;
+    parameters += p->elements();
+  }
+  const auto all = static_cast<double>(parameters);
+  const auto trained = static_cast<double>(model->parameters().count(true));
+  const double per_weight = recipe.lora ? 4 * all + 2 * trained : 6 * all;
+  return per_weight + attention;
+}
+
+}  // namespace hearth::train

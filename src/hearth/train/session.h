@@ -1,0 +1,44 @@
+#pragma once
+// What a run works on: prepared data, a model with its trainable parameters,
+// and the objective. Opened from a recipe; the loop adds optimiser and state.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/data/prepared_data.h"
+#include "hearth/io/model_source.h"
+#include "hearth/models/decoder.h"
+#include "hearth/train/objective.h"
+#include "hearth/train/recipe.h"
+
+namespace hearth::train {
+
+struct Session {
+  Recipe recipe;
+  data::PreparedData data;
+  std::shared_ptr<const data::TokenCache> cache;
+  std::unique_ptr<models::Decoder> model;
+  mx::Dtype compute = mx::bfloat16;
+  std::unique_ptr<Objective> objective;
+  // The model it started from; null for a new one.
+  std::shared_ptr<const io::ModelSource> base;
+  Json model_config;  // config.json of what is trained
+
+  data::LoaderConfig train_loader() const;
+  data::LoaderConfig valid_loader() const;
+  // Arithmetic of training on one token of a row that long.
+  double flops_per_token(std::int64_t length) const;
+};
+
+// Prepares data, builds or loads the model, attaches adapters. Throws before
+// anything is written into a run directory.
+Session open_session(
+    Recipe recipe,
+    const data::PrepareDataOptions& options = {}
+);
+
+// One flag a layer for train.checkpointing; empty for none. `auto` is what the
+// planner has set; here it means none.
+std::vector<bool> checkpointed_layers(const std::string& policy, int layers);
+
+}  // namespace hearth::train
