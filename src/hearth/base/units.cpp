@@ -1,9 +1,12 @@
 #include "hearth/base/units.h"
 
 #include <array>
+#include <cstdlib>
 #include <cmath>
 
 #include <fmt/format.h>
+
+#include "hearth/base/error.h"
 
 namespace hearth {
 
@@ -37,6 +40,33 @@ std::string format_count(double count) {
   }
   if (unit == 0) return fmt::format("{:.4g}", count);
   return fmt::format("{:.3g}{}", count, kUnits[unit]);
+}
+
+std::size_t parse_bytes(std::string_view text, std::string_view what) {
+  const auto refuse = [&] {
+    throw UsageError(
+        fmt::format("{} must be a size such as 6G, got '{}'", what, text)
+    );
+  };
+  const std::string copy(text);
+  char* end = nullptr;
+  const double number = std::strtod(copy.c_str(), &end);
+  if (end == copy.c_str() || !(number >= 0)) refuse();
+  std::string_view unit = std::string_view(copy).substr(
+      static_cast<std::size_t>(end - copy.c_str())
+  );
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  double factor = 1;
+  if (!unit.empty() && unit != "B") {
+    constexpr std::string_view kLetters = "KMGT";
+    const std::size_t power = kLetters.find(unit[0] & ~0x20);
+    const std::string_view rest = unit.substr(1);
+    const bool known = rest.empty() || rest == "B" || rest == "iB";
+    if (power == std::string_view::npos || !known) refuse();
+    for (std::size_t i = 0; i <= power; ++i) factor *= 1024;
+  }
+  if (number * factor > 0x1p62) refuse();
+  return static_cast<std::size_t>(number * factor);
 }
 
 }  // namespace hearth

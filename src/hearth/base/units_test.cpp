@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "hearth/base/error.h"
+
 namespace hearth {
 namespace {
 
@@ -17,6 +19,16 @@ TEST(Units, ReadWell) {
   EXPECT_EQ(format_seconds(7500), "2h05m");
   EXPECT_EQ(format_count(950), "950");
   EXPECT_EQ(format_count(1234567), "1.23M");
+}
+
+TEST(Units, ReadsSizes) {
+  EXPECT_EQ(parse_bytes("4096", "x"), 4096u);
+  EXPECT_EQ(parse_bytes("6G", "x"), std::size_t{6} << 30);
+  EXPECT_EQ(parse_bytes("1.5 GiB", "x"), std::size_t{3} << 29);
+  EXPECT_EQ(parse_bytes("512mb", "x"), std::size_t{512} << 20);
+  for (const char* bad : {"", "G", "6X", "-1G", "1e99T", "6 GBx", "nan"}) {
+    EXPECT_THROW(parse_bytes(bad, "x"), UsageError) << bad;
+  }
 }
 
 }  // namespace
