@@ -2,6 +2,9 @@
 // and runs the algorithms of attention/ over them.
 #include "hearth/kernels/attention/backward_impl.h"
 #include "hearth/kernels/attention/forward_impl.h"
+#if defined(__AMX_TILE__)
+#include "hearth/kernels/attention/turned_impl.h"
+#endif
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
@@ -11,9 +14,16 @@ bool narrow(const AttentionArgs& a) {
          a.kv_type != AttentionType::kFloat32;
 }
 
+// Also what decode needs.
 std::size_t forward_scratch(const AttentionArgs& a) noexcept {
-  return narrow(a) ? ForwardBlock<Bf16Dot>(a, nullptr).scratch_bytes()
-                   : ForwardBlock<FloatDot>(a, nullptr).scratch_bytes();
+  if (!narrow(a)) return ForwardBlock<FloatDot>(a, nullptr).scratch_bytes();
+  const std::size_t bytes = ForwardBlock<Bf16Dot>(a, nullptr).scratch_bytes();
+#if defined(__AMX_TILE__)
+  const std::size_t turned = TurnedForward(a, nullptr).scratch_bytes();
+  return turned > bytes ? turned : bytes;
+#else
+  return bytes;
+#endif
 }
 
 void forward(
@@ -22,6 +32,11 @@ void forward(
     std::ptrdiff_t end,
     void* scratch
 ) noexcept {
+#if defined(__AMX_TILE__)
+  if (narrow(a) && a.kv_type == AttentionType::kBfloat16) {
+    return turned_forward_units(a, begin, end, scratch);
+  }
+#endif
   const auto run = narrow(a) ? forward_units<Bf16Dot> : forward_units<FloatDot>;
   run(a, begin, end, scratch);
 }

@@ -10,8 +10,8 @@ namespace {
 using Fp32Core = VectorCore<Fp32Step>;
 using WidenedCore = VectorCore<WidenedStep>;
 #if defined(__AMX_TILE__)
-using Bf16Core = TileCore<Bf16Tiles>;
-using I8Core = TileCore<Int8Tiles>;
+constexpr std::size_t kScratchBf16 = TileProduct<Bf16Tiles>::kScratch;
+constexpr std::size_t kScratchI8 = TileProduct<Int8Tiles>::kScratch;
 constexpr auto kRunBf16 = run_tiles<Bf16Tiles>;
 constexpr auto kRunI8 = run_tiles<Int8Tiles>;
 constexpr int kBf16Rows = 32;
@@ -22,6 +22,8 @@ using Bf16Core = VectorCore<PairStep>;
 using Bf16Core = WidenedCore;
 #endif
 using I8Core = Int8Core;
+constexpr std::size_t kScratchBf16 = scratch_of<Bf16Core>();
+constexpr std::size_t kScratchI8 = scratch_of<I8Core>();
 constexpr auto kRunBf16 = run_range<Bf16Core>;
 constexpr auto kRunI8 = run_range<I8Core>;
 constexpr int kBf16Rows = kTileRows;
@@ -35,7 +37,7 @@ const GemmKernels gemm{
          .columns = kPanel,
          .rows = kBf16Rows,
          .depth = kPairDepth,
-         .scratch_bytes = scratch_of<Bf16Core>(),
+         .scratch_bytes = kScratchBf16,
          .packed_bytes = packed_bytes_bf16,
          .pack = pack_bf16,
          .run = kRunBf16},
@@ -62,7 +64,7 @@ const GemmKernels gemm{
         .columns = kPanel,
         .rows = kBf16Rows,
         .depth = kQuadDepth,
-        .scratch_bytes = scratch_of<I8Core>(),
+        .scratch_bytes = kScratchI8,
         .packed_bytes = packed_bytes_i8,
         .pack = pack_i8,
         .run = kRunI8

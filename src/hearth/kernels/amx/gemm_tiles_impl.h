@@ -1,8 +1,11 @@
 #pragma once
 // Products on AMX tiles, bf16 and int8 alike: 16 rows of 64 bytes of A against
-// 16 words of depth by 16 columns of B. Four tiles hold a 32x32 piece of C. The
-// panel of B (kDepth deep) stays in the first cache while A streams from the
-// second, and the next panel is fetched meanwhile.
+// 16 words of depth by 16 columns of B. Four tiles hold a 32x32 piece of C.
+//
+// A block of A is copied once into the order its tiles are read in and stays in
+// the second cache, from where it streams past the first. A stripe of a panel
+// of B (kStripe deep) stays in the first, and the next one is fetched
+// meanwhile. A finished piece is converted while the next one is multiplied.
 #include "hearth/kernels/amx/tiles_impl.h"
 #include "hearth/kernels/gemm_pack_impl.h"
 
@@ -12,13 +15,13 @@ namespace {
 constexpr long kTile = 16;  // rows, words of depth, columns
 constexpr long kTileBytes = 16 * 64;
 constexpr long kPanelBytes = kPanel * 4;  // one word of depth of a panel
-
-// A tile of A at (row tile t, depth tile w) starts at t * tile_rows + w *
-// tile_depth bytes; its rows are row_bytes apart.
-struct TiledA {
-  const char* data;
-  long row_bytes, tile_rows, tile_depth;
-};
+constexpr long kPieceRows = 2 * kTile;
+constexpr long kPieceWords = kPieceRows * kPanel;
+constexpr long kStripe = 16;               // tiles of depth
+constexpr long kTileBlockBytes = 1 << 20;  // of A
+constexpr long kTileBlockRows = 256;
+constexpr long kTileBlockDepth =
+    kTileBlockBytes / kTileBlockRows / 64;  // of depth
 
 struct Bf16Tiles {
   static constexpr long kElement = 2;  // bytes
@@ -51,186 +54,300 @@ inline __mmask64 first_bytes(long n) {
   return _bzhi_u64(~0ull, static_cast<unsigned>(n < 0 ? 0 : n > 64 ? 64 : n));
 }
 
-// Rows as they are, cut into tiles and filled up with zeros.
-inline TiledA copy_tiles(
+// Where the tiles of a block of A lie: stripe after stripe; in a stripe piece
+// after piece, in a piece the two tiles of each step side by side.
+struct BlockShape {
+  long pieces, across, stripe;  // across and stripe in tiles of depth
+  BlockShape(long height, long bytes)
+      : pieces((height + kPieceRows - 1) / kPieceRows),
+        across((bytes + 63) / 64) {
+    const long stripes = (across + kStripe - 1) / kStripe;
+    stripe = stripes > 0 ? (across + stripes - 1) / stripes : 1;
+  }
+  long steps(long from) const { return smaller(stripe, across - from); }
+  // Of the upper tile; the lower one follows it.
+  char* place(void* room, long piece, long w) const {
+    const long from = w / stripe * stripe;
+    const long tiles = from * pieces + piece * steps(from) + (w - from);
+    return static_cast<char*>(room) + tiles * 2 * kTileBytes;
+  }
+};
+
+// Rows as they are, filled up with zeros.
+inline void copy_tiles(
     const char* a,
     long stride,
     long height,
     long bytes,
+    const BlockShape& shape,
     void* room
 ) {
-  const long across = (bytes + 63) / 64;
-  auto* out = static_cast<char*>(room);
-  for (long t = 0; t < round_up(height, 2 * kTile) / kTile; ++t) {
-    for (long r = 0; r < kTile; ++r) {
-      const long row = t * kTile + r;
-      char* to = out + t * across * kTileBytes + r * 64;
-      for (long w = 0; w < across; ++w, to += kTileBytes) {
-        const __mmask64 mask =
-            row < height ? first_bytes(bytes - w * 64) : first_bytes(0);
-        _mm512_store_si512(
-            to, _mm512_maskz_loadu_epi8(mask, a + row * stride + w * 64)
-        );
-      }
+  for (long row = 0; row < shape.pieces * kPieceRows; ++row) {
+    const long inside = row % kPieceRows * 64;
+    const char* from = a + row * stride;
+    for (long w = 0; w < shape.across; ++w) {
+      const __mmask64 mask =
+          row < height ? first_bytes(bytes - w * 64) : first_bytes(0);
+      _mm512_store_si512(
+          shape.place(room, row / kPieceRows, w) + inside,
+          _mm512_maskz_loadu_epi8(mask, from + w * 64)
+      );
     }
   }
-  return {out, 64, across * kTileBytes, kTileBytes};
 }
 
 // Columns of bf16 as rows: pairs over depth first, then words transposed.
-inline TiledA transpose_tiles(
+inline void transpose_tiles(
     const Bf16* a,
     long stride,
     long height,
     long depth,
+    const BlockShape& shape,
     void* room
 ) {
-  const long across = (depth + 31) / 32;
-  auto* out = static_cast<char*>(room);
-  alignas(64) Word pairs[kTile * kTile];
-  for (long t = 0; t < round_up(height, 2 * kTile) / kTile; ++t) {
-    const long columns = smaller(kTile, height - t * kTile);
-    for (long w = 0; w < across; ++w) {
+  alignas(64) Word pairs[2][kTile * kTile];
+  for (long w = 0; w < shape.across; ++w) {
+    for (long piece = 0; piece < shape.pieces; ++piece) {
+      const long i = piece * kPieceRows;
+      const __mmask64 columns = first_bytes(2 * (height - i));
+      const auto row = [&](long k) {
+        return _mm512_maskz_loadu_epi8(
+            k < depth ? columns : first_bytes(0), a + k * stride + i
+        );
+      };
       for (long r = 0; r < kTile; ++r) {
-        Word* row = pairs + r * kTile;
-        const long k = w * 32 + 2 * r;
-        if (columns < kTile || k >= depth) zero_words(row, kTile);
-        if (columns <= 0 || k >= depth) continue;
-        const Bf16* low = a + k * stride + t * kTile;
-        interleave(low, k + 1 < depth ? low + stride : nullptr, columns, row);
+        const __m512i low = row(w * 32 + 2 * r), high = row(w * 32 + 2 * r + 1);
+        interleave_words(low, high, pairs[0] + r * kTile, pairs[1] + r * kTile);
       }
-      transpose_words(
-          reinterpret_cast<const char*>(pairs), 64,
-          reinterpret_cast<Word*>(out + (t * across + w) * kTileBytes), kTile
-      );
+      char* to = shape.place(room, piece, w);
+      for (int t = 0; t < 2; ++t) {
+        transpose_words(
+            reinterpret_cast<const char*>(pairs[t]), 64,
+            reinterpret_cast<Word*>(to + t * kTileBytes), kTile
+        );
+      }
     }
   }
-  return {out, 64, across * kTileBytes, kTileBytes};
 }
 
-HEARTH_INLINE void prefetch_lines(const char* p, long lines) {
-  for (long i = 0; i < lines; ++i) {
-    _mm_prefetch(p + i * 64, _MM_HINT_T1);
+// A finished piece whose rows still have to be converted and stored.
+struct PendingPiece {
+  const GemmArgs* g = nullptr;
+  long i = 0, j = 0, row = 0, rows = 0;
+  bool plain = false;  // bf16 without an epilogue, all columns there
+  const float* sums = nullptr;
+
+  HEARTH_INLINE void advance(long count) {
+    for (const long end = smaller(rows, row + count); row < end; ++row) {
+      const float* from = sums + row * kPanel;
+      if (plain) {
+        auto* c = static_cast<Bf16*>(g->c) + (i + row) * g->c_stride + j;
+        const __m512bh x = _mm512_cvtne2ps_pbh(
+            _mm512_load_ps(from + 16), _mm512_load_ps(from)
+        );
+        _mm512_storeu_si512(c, (__m512i)x);
+      } else if (g->c_type == GemmScalar::bf16) {
+        finish_row<Bf16>(*g, i + row, j, from);
+      } else {
+        finish_row<float>(*g, i + row, j, from);
+      }
+    }
   }
-}
+};
 
-// One 32x32 (or, kBoth unset, 16x32) piece over the block's depth.
+// What is asked for while a piece is multiplied.
+struct Ahead {
+  const char* at;
+  long lines;  // each step
+};
+
+// One 32x32 (or, kBoth unset, 16x32) piece over a stripe. A is read once a
+// panel and would push B out of the first cache, hence the streaming loads.
 template <class Kind, bool kBoth>
 HEARTH_INLINE void multiply_tiles(
     const char* a,
-    const TiledA& shape,
     const char* b,
-    long across,
-    const char* next,
-    long lines
+    long steps,
+    Ahead ahead,
+    PendingPiece& pending
 ) {
-  const char* lower = a + shape.tile_rows;
-  for (long w = 0; w < across; ++w) {
+  const long rows = (kPieceRows - 1 + steps) / steps;
+  for (long w = 0; w < steps; ++w) {
     _tile_loadd(6, b, kPanelBytes);
-    _tile_loadd(4, a, shape.row_bytes);
+    _tile_stream_loadd(4, a, 64);
     _tile_loadd(7, b + 64, kPanelBytes);
     Kind::top();
     if constexpr (kBoth) {
-      _tile_loadd(5, lower, shape.row_bytes);
+      _tile_stream_loadd(5, a + kTileBytes, 64);
       Kind::bottom();
-      lower += shape.tile_depth;
     }
-    prefetch_lines(next, lines);
-    next += lines * 64;
-    a += shape.tile_depth;
+    for (long i = 0; i < ahead.lines; ++i, ahead.at += 64) {
+      _mm_prefetch(ahead.at, _MM_HINT_T1);
+    }
+    pending.advance(rows);
+    a += 2 * kTileBytes;
     b += kTile * kPanelBytes;
   }
 }
 
 template <class Kind>
-struct TileCore {
+class TileProduct {
   using Sum = typename Kind::Sum;
-  static constexpr long kRows = 256;
-  static constexpr long kDepth = 1024 / Kind::kElement;  // 32 KiB of a panel
-  static constexpr long kRoom = kRows * kDepth * Kind::kElement;
+  static constexpr long kWordElements = 4 / Kind::kElement;
+  static constexpr long kGroupPanels = kGroup / kPanel;
 
-  TiledA block_of_a(
-      const GemmArgs& g,
-      long i,
-      long height,
-      long k,
-      long depth,
-      void* room
-  ) const {
-    const auto* a = static_cast<const char*>(g.a);
-    if (g.a_transposed) {
-      const auto* from = reinterpret_cast<const Bf16*>(a) + k * g.a_stride + i;
-      return transpose_tiles(from, g.a_stride, height, depth, room);
-    }
-    const long stride = g.a_stride * Kind::kElement;
-    const long bytes = depth * Kind::kElement;
-    const char* from = a + i * stride + k * Kind::kElement;
-    if (height % (2 * kTile) == 0 && bytes % 64 == 0 && stride % 4096 != 0) {
-      return {from, stride, kTile * stride, 64};
-    }
-    return copy_tiles(from, stride, height, bytes, room);
-  }
+ public:
+  static constexpr std::size_t kScratch =
+      sizeof(Word) * kTileBlockRows * kGroup + kTileBlockBytes;
 
-  void multiply(
-      const TiledA& a,
-      long height,
-      long k,
-      long depth,
-      Sink s
-  ) const {
-    constexpr long kWordElements = 4 / Kind::kElement;
-    const long words = round_up(s.g->k, kTile * kWordElements) / kWordElements;
-    const long panel = (words + Kind::kExtraRows) * kPanelBytes;
-    const char* b = static_cast<const char*>(s.g->packed) +
-                    s.j / kPanel * panel + k / kWordElements * kPanelBytes;
-    const long across = (depth * Kind::kElement + 63) / 64;
-    const long pieces = (height + 2 * kTile - 1) / (2 * kTile);
-    // The same stretch of the panel after this one, a share with each piece.
-    const bool more = s.j + kPanel < s.g->n;
-    const long lines = more ? (32 + pieces - 1) / pieces : 0;
-    for (long t = 0; t < pieces; ++t) {
-      const long rows = smaller(2 * kTile, height - t * 2 * kTile);
-      const char* tile_a = a.data + 2 * t * a.tile_rows;
-      const char* next = b + panel + t * across * lines * 64;
-      open(s);
-      if (rows > kTile) {
-        multiply_tiles<Kind, true>(tile_a, a, b, across, next, lines);
-      } else {
-        multiply_tiles<Kind, false>(tile_a, a, b, across, next, lines);
+  TileProduct(const GemmArgs& g, void* scratch)
+      : g_(g),
+        partial_(static_cast<Sum*>(scratch)),
+        room_(
+            static_cast<char*>(scratch) + sizeof(Word) * kTileBlockRows * kGroup
+        ),
+        panel_(
+            (round_up(g.k, kTile * kWordElements) / kWordElements +
+             Kind::kExtraRows) *
+            kPanelBytes
+        ) {}
+
+  void run(GemmRange rows, GemmRange columns) {
+    const long all = (g_.k * Kind::kElement + 63) / 64;
+    // Deeper sums take half the rows, and yet deeper ones come in blocks.
+    const bool half = all > kTileBlockDepth && all <= 2 * kTileBlockDepth;
+    const long height = half ? kTileBlockRows / 2 : kTileBlockRows;
+    const long depth = (half ? 2 : 1) * kTileBlockDepth * 64 / Kind::kElement;
+    const long group = g_.k > depth ? kGroup : round_up(columns.end, kPanel);
+    for (long i = rows.begin; i < rows.end; i += height) {
+      for (long j = columns.begin; j < columns.end; j += group) {
+        const GemmRange part{j, smaller(columns.end, j + group)};
+        long k = 0;
+        do {
+          const long deep = smaller(depth, g_.k - k);
+          block(i, smaller(height, rows.end - i), k, deep, part);
+          k += deep;
+        } while (k < g_.k);
       }
-      close(s, rows);
-      s.i += 2 * kTile;
-      s.partial = static_cast<Sum*>(s.partial) + 2 * kTile * s.partial_stride;
     }
+    pending_.advance(kPieceRows);
   }
 
  private:
-  HEARTH_INLINE static void open(const Sink& s) {
-    if (s.first) {
+  const GemmArgs& g_;
+  Sum* partial_;
+  char* room_;
+  const long panel_;  // bytes
+  PendingPiece pending_;
+  int turn_ = 0;
+  alignas(64) Sum sums_[2][kPieceWords];
+
+  void block(long i, long height, long k, long depth, GemmRange columns) {
+    const long bytes = depth * Kind::kElement;
+    const BlockShape shape(height, bytes);
+    const auto* a = static_cast<const char*>(g_.a);
+    if (g_.a_transposed) {
+      const auto* from = reinterpret_cast<const Bf16*>(a) + k * g_.a_stride + i;
+      transpose_tiles(from, g_.a_stride, height, depth, shape, room_);
+    } else {
+      const long stride = g_.a_stride * Kind::kElement;
+      const char* from = a + i * stride + k * Kind::kElement;
+      copy_tiles(from, stride, height, bytes, shape, room_);
+    }
+    const bool opens = k == 0, closes = k + depth >= g_.k;
+    Sum* partial = partial_;
+    const bool blocked = !(opens && closes);
+    for (long j = columns.begin; j < columns.end; j += kPanel) {
+      const char* b = static_cast<const char*>(g_.packed) +
+                      j / kPanel * panel_ + k / kWordElements * kPanelBytes;
+      const char* next = j + kPanel < columns.end ? b + panel_ : nullptr;
+      long w = 0;
+      do {
+        const long steps = shape.steps(w);
+        const bool last = w + steps >= shape.across;
+        const char* stripe = b + w * kTile * kPanelBytes;
+        const Part part{
+            .i = i,
+            .j = j,
+            .height = height,
+            .steps = steps,
+            .opens = opens && w == 0,
+            .closes = closes && last,
+            .a = shape.place(room_, 0, w),
+            .b = stripe,
+            .next = last ? next : stripe + steps * kTile * kPanelBytes,
+            .partial = partial
+        };
+        stripe_of(part, shape);
+        w += steps;
+      } while (w < shape.across);
+      if (blocked) partial += shape.pieces * kPieceWords;
+    }
+  }
+
+  // A stripe of one panel against all pieces of the block.
+  struct Part {
+    long i, j, height, steps;
+    bool opens, closes;
+    const char *a, *b, *next;
+    Sum* partial;
+  };
+  HEARTH_INLINE void stripe_of(const Part& p, const BlockShape& shape) {
+    // A share of the next stripe with each step.
+    const long lines =
+        p.next ? (kPieceRows + shape.pieces - 1) / shape.pieces : 0;
+    for (long t = 0; t < shape.pieces; ++t) {
+      const long rows = smaller(kPieceRows, p.height - t * kPieceRows);
+      const char* a = p.a + t * p.steps * 2 * kTileBytes;
+      const Ahead ahead{p.next + t * p.steps * lines * 64, lines};
+      Sum* partial = p.partial + t * kPieceWords;
+      open(p.opens, partial);
+      if (rows > kTile)
+        multiply_tiles<Kind, true>(a, p.b, p.steps, ahead, pending_);
+      else
+        multiply_tiles<Kind, false>(a, p.b, p.steps, ahead, pending_);
+      if (p.closes)
+        close(p.i + t * kPieceRows, p.j, rows);
+      else
+        put(partial, kTile, kTile * kTile);
+    }
+  }
+
+  HEARTH_INLINE static void open(bool first, const Sum* p) {
+    if (first) {
       _tile_zero(0);
       _tile_zero(1);
       _tile_zero(2);
       _tile_zero(3);
       return;
     }
-    auto* p = static_cast<Sum*>(s.partial);
-    const long stride = s.partial_stride * 4;
-    _tile_loadd(0, p, stride);
-    _tile_loadd(1, p + kTile, stride);
-    _tile_loadd(2, p + kTile * s.partial_stride, stride);
-    _tile_loadd(3, p + kTile * s.partial_stride + kTile, stride);
+    constexpr long kWords = kTile * kTile;
+    _tile_loadd(0, p, 64);
+    _tile_loadd(1, p + kWords, 64);
+    _tile_loadd(2, p + 2 * kWords, 64);
+    _tile_loadd(3, p + 3 * kWords, 64);
   }
-  HEARTH_INLINE static void put(Sum* p, long stride) {
+  // `right` words from a tile to its right neighbour, twice that to the one
+  // below where tiles follow each other, else 16 rows.
+  HEARTH_INLINE static void put(Sum* p, long stride, long right) {
+    const long below = stride == kTile ? 2 * right : kTile * stride;
     _tile_stored(0, p, stride * 4);
-    _tile_stored(1, p + kTile, stride * 4);
-    _tile_stored(2, p + kTile * stride, stride * 4);
-    _tile_stored(3, p + kTile * stride + kTile, stride * 4);
+    _tile_stored(1, p + right, stride * 4);
+    _tile_stored(2, p + below, stride * 4);
+    _tile_stored(3, p + below + right, stride * 4);
   }
-  HEARTH_INLINE static void close(const Sink& s, long rows) {
-    if (!s.last) return put(static_cast<Sum*>(s.partial), s.partial_stride);
-    alignas(64) Sum sums[2 * kTile * kPanel];
-    put(sums, kPanel);
-    finish_rows(s, sums, kPanel, rows);
+  HEARTH_INLINE void close(long i, long j, long rows) {
+    pending_.advance(kPieceRows);
+    Sum* sums = sums_[turn_];
+    turn_ ^= 1;
+    put(sums, kPanel, kTile);
+    if constexpr (Kind::kElement == 1) {
+      finish_rows(Sink{&g_, i, j, true, true, nullptr, 0}, sums, kPanel, rows);
+    } else {
+      const bool plain = g_.c_type == GemmScalar::bf16 && is_plain(g_) &&
+                         !g_.accumulate && j + kPanel <= g_.n;
+      pending_ = {&g_, i, j, 0, rows, plain, sums};
+    }
   }
 };
 
@@ -242,7 +359,7 @@ void run_tiles(
     void* scratch
 ) noexcept {
   tiles::configure();
-  run_range<TileCore<Kind>>(g, rows, columns, scratch);
+  TileProduct<Kind>(g, scratch).run(rows, columns);
   _tile_release();
 }
 
