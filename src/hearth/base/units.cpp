@@ -1,8 +1,8 @@
 #include "hearth/base/units.h"
 
 #include <array>
-#include <cstdlib>
 #include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 

@@ -33,6 +33,7 @@ std::vector<BenchCase> base_cases(const CaseContext& context);
 std::vector<BenchCase> ops_cases(const CaseContext& context);
 // Quantised products, kernels alone, weights rotated past the last cache.
 std::vector<BenchCase> quant_cases(const CaseContext& context);
+std::vector<BenchCase> train_cases(const CaseContext& context);
 std::vector<BenchCase> dataset_cases(const CaseContext& context);
 
 }  // namespace hearth::bench

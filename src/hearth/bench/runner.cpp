@@ -61,7 +61,9 @@ Samples measure(const BenchCase& c, const RunOptions& options) {
 
 Row run_case(const BenchCase& c, const RunOptions& options) {
   reset_memory_peak();
-  const Samples s = measure(c, options);
+  RunOptions own = options;
+  if (c.repeats > 0) own.min_repeats = c.repeats, own.warm_up = 1;
+  const Samples s = measure(c, own);
   Row row;
   row.name = c.name;
   row.isa = c.isa;

@@ -33,6 +33,7 @@ struct BenchCase {
   std::string unit;  // "GFLOP/s", "GOP/s", "GB/s", "tokens/s", "MB/s"
   double peak = 0;   // the machine's best in that unit; 0: not known
   std::string isa;   // instruction set in use; empty where it has no say
+  int repeats = 0;   // at least so many, warm-up once; 0: as RunOptions says
   // A rival doing the same work; absent where none is installed.
   std::string peer_name;
   std::function<Timed()> prepare_peer;

@@ -40,9 +40,7 @@ std::string read_recipe(
     }
     if (!file.empty()) {
       throw UsageError(
-          fmt::format(
-              "one recipe must be given, got '{}' and '{}'", file, word
-          )
+          fmt::format("one recipe must be given, got '{}' and '{}'", file, word)
       );
     }
     file = word;
