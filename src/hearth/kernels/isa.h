@@ -23,6 +23,7 @@
 #define HEARTH_ISA_IS(name) HEARTH_ISA_IS_IMPL(HEARTH_ISA, name)
 
 namespace hearth::kernels::HEARTH_ISA {
+extern const AdafactorKernels adafactor;
 extern const ArithmeticKernels arithmetic;
 extern const EmbeddingKernels embedding;
 extern const AttentionKernels attention;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/kernels/adafactor.h"
 #include "hearth/kernels/arithmetic.h"
 #include "hearth/kernels/attention.h"
 #include "hearth/kernels/embedding.h"
@@ -40,6 +41,7 @@ struct Table {
   const EmbeddingKernels* embedding;
   const ArithmeticKernels* arithmetic;
   const OptimKernels* optim;
+  const AdafactorKernels* adafactor;
   const QuantRowKernels* quant_rows;
   const QuantMatmulKernels* quant_matmul;
 };

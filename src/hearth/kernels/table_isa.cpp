@@ -31,6 +31,7 @@ const Table table{
     .embedding = &embedding,
     .arithmetic = &arithmetic,
     .optim = &optim,
+    .adafactor = &adafactor,
     .quant_rows = &quant_rows,
     .quant_matmul = &quant_matmul,
 };

@@ -7,6 +7,7 @@ namespace hearth::ops {
 
 // One function a case file offers. Keep both lists sorted.
 std::vector<OpCase> activation_cases();
+std::vector<OpCase> adafactor_cases();
 std::vector<OpCase> arithmetic_cases();
 std::vector<OpCase> dropout_cases();
 std::vector<OpCase> embedding_cases();
@@ -25,6 +26,7 @@ std::span<const OpCase> op_cases() {
     std::vector<OpCase> joined;
     for (auto* cases : {
              activation_cases,
+             adafactor_cases,
              arithmetic_cases,
              dropout_cases,
              embedding_cases,

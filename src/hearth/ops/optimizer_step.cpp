@@ -7,33 +7,13 @@
 #include "hearth/base/error.h"
 #include "hearth/ops/arithmetic.h"
 #include "hearth/ops/leaf.h"
+#include "hearth/ops/step_over_impl.h"
 
 namespace hearth::ops {
 namespace {
 
-void require(
-    const char* where,
-    const char* what,
-    const mx::array& a,
-    mx::Dtype dtype,
-    std::size_t elements
-) {
-  if (a.dtype() == dtype && a.size() == elements && a.is_available() &&
-      a.flags().row_contiguous) {
-    return;
-  }
-  throw UsageError(
-      fmt::format(
-          "[ops.{}] {} must be an evaluated row-major array of {} elements of "
-          "the "
-          "right dtype, got {} elements",
-          where, what, elements, a.size()
-      )
-  );
-}
-
 void require_state(const char* where, const mx::array& a, const Parameter& p) {
-  require(where, "the state", a, mx::float32, p.weight.size());
+  require_array(where, "the state", a, mx::float32, p.weight.size());
 }
 
 kernels::AdamWArgs arguments(const AdamW& h, long step) {
@@ -51,46 +31,6 @@ kernels::AdamWArgs arguments(const AdamW& h, long step) {
       correction(h.beta1),
       correction(h.beta2)
   };
-}
-
-// Calls f(functions, args, begin, end) over shares of the parameter, then the
-// parameter's own refresh.
-template <class F>
-void step_over(const char* name, const Parameter& p, F f) {
-  const std::size_t n = p.weight.size();
-  require(name, "the weight", p.weight, mx::float32, n);
-  require(name, "the gradient", p.gradient, p.gradient.dtype(), n);
-  if (p.copy) require(name, "the copy", *p.copy, mx::bfloat16, n);
-  if (p.grain == 0 || p.grain % kernels::kStateBlock != 0) {
-    throw UsageError(
-        fmt::format(
-            "[ops.{}] the grain must be a multiple of {}, got {}", name,
-            kernels::kStateBlock, p.grain
-        )
-    );
-  }
-  mx::array weight = p.weight;
-  kernels::Bf16* copy = nullptr;
-  if (p.copy) copy = mx::array(*p.copy).data<kernels::Bf16>();
-  with_dtype(name, p.gradient.dtype(), [&](auto* t) {
-    using G = std::remove_pointer_t<decltype(t)>;
-    const kernels::StepArgs<G> args{
-        p.gradient.data<G>(), p.gradient_scale, weight.data<float>(), copy
-    };
-    const auto stream = mx::default_stream(mx::Device::cpu);
-    run_on_stream(name, stream, [&](const Execution& e) {
-      const auto& functions = e.kernels.optim->of(t);
-      e.pool.parallel_for(n, p.grain, [&](std::size_t begin, std::size_t end) {
-        // In pieces that a second-level cache holds, so that refresh reads
-        // what was just written.
-        for (std::size_t i = begin; i < end; i += p.grain) {
-          const std::size_t stop = std::min(end, i + p.grain);
-          f(functions, args, static_cast<long>(i), static_cast<long>(stop));
-          if (p.refresh) p.refresh(e, i, stop);
-        }
-      });
-    });
-  });
 }
 
 }  // namespace
@@ -132,10 +72,10 @@ void adamw8_step(
   const std::size_t n = p.weight.size();
   const std::size_t blocks =
       (n + kernels::kStateBlock - 1) / kernels::kStateBlock;
-  require("AdamW8", "m", s.m, mx::int8, n);
-  require("AdamW8", "v", s.v, mx::uint8, n);
-  require("AdamW8", "m's scales", s.m_scale, mx::float32, blocks);
-  require("AdamW8", "v's scales", s.v_scale, mx::float32, blocks);
+  require_array("AdamW8", "m", s.m, mx::int8, n);
+  require_array("AdamW8", "v", s.v, mx::uint8, n);
+  require_array("AdamW8", "m's scales", s.m_scale, mx::float32, blocks);
+  require_array("AdamW8", "v's scales", s.v_scale, mx::float32, blocks);
   const auto a = arguments(hyper, step);
   const kernels::State8 state{
       s.m.data<std::int8_t>(), s.v.data<std::uint8_t>(),
