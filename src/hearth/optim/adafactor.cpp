@@ -1,0 +1,55 @@
+#include "hearth/ops/adafactor_step.h"
+#include "hearth/optim/update_rule.h"
+
+namespace hearth::optim {
+namespace {
+
+class AdafactorRule : public UpdateRule {
+ public:
+  AdafactorRule(const OptimConfig& c, const mx::Shape& shape)
+      : state_(
+            ops::make_adafactor_state(
+                shape,
+                c.adafactor.momentum != 0,
+                state_zone()
+            )
+        ) {
+    hyper_.decay_rate = static_cast<float>(-c.adafactor.decay_rate);
+    hyper_.clip = static_cast<float>(c.adafactor.clip);
+    hyper_.beta1 = static_cast<float>(c.adafactor.momentum);
+    hyper_.scale_by_size = c.adafactor.scale_by_size;
+  }
+
+  void step(
+      const ops::Parameter& p,
+      long step,
+      double lr,
+      double decay
+  ) override {
+    hyper_.lr = static_cast<float>(lr);
+    hyper_.decay = static_cast<float>(decay);
+    ops::adafactor_step(hyper_, step, p, state_);
+  }
+  std::vector<NamedArray> state() const override {
+    std::vector<NamedArray> out = {
+        {"rows", state_.rows}, {"columns", state_.columns}
+    };
+    if (state_.m) out.push_back({"m", *state_.m});
+    return out;
+  }
+
+ private:
+  ops::Adafactor hyper_;
+  ops::AdafactorState state_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> make_adafactor(
+    const OptimConfig& config,
+    const mx::Shape& shape
+) {
+  return std::make_unique<AdafactorRule>(config, shape);
+}
+
+}  // namespace hearth::optim

@@ -1,0 +1,259 @@
+#include "hearth/optim/optimizer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hearth/base/error.h"
+#include "hearth/kernels/optim.h"
+
+namespace hearth::optim {
+namespace {
+
+constexpr const char* kSteps = "steps";
+// Below this many elements 8-bit state saves nothing worth its error.
+constexpr std::size_t kLeast8Bit = 4096;
+
+bool matches_any(
+    const std::vector<std::string>& patterns,
+    const std::string& name
+) {
+  return std::ranges::any_of(patterns, [&](const std::string& p) {
+    return nn::matches(p, name);
+  });
+}
+
+bool is_embedding(const nn::Parameter& p) {
+  static const std::vector<std::string> names = {"embed_tokens", "wte", "wpe"};
+  return matches_any(names, p.name);
+}
+
+double decay_of(const OptimConfig& c, const nn::Parameter& p) {
+  const bool none = p.shape.size() < 2 ||
+                    (!c.decay_embeddings && is_embedding(p)) ||
+                    matches_any(c.no_decay, p.name);
+  return none ? 0 : c.weight_decay;
+}
+
+std::unique_ptr<UpdateRule> rule_for(
+    const OptimConfig& c,
+    const nn::Parameter& p
+) {
+  if (c.name == "adamw") return make_adamw(c, p.shape);
+  if (c.name == "lion") return make_lion(c, p.shape);
+  if (c.name == "adafactor") return make_adafactor(c, p.shape);
+  if (c.name == "adamw8bit") {
+    return p.elements() < kLeast8Bit ? make_adamw(c, p.shape)
+                                     : make_adamw8(c, p.shape);
+  }
+  if (c.name == "muon") {
+    const bool hidden =
+        p.shape.size() == 2 && !matches_any(c.muon.exclude, p.name);
+    return hidden ? make_muon(c, p.shape) : make_adamw(c, p.shape);
+  }
+  throw UsageError(
+      fmt::format("[optim.make] there is no optimiser {}", c.name)
+  );
+}
+
+void require_master(const nn::Parameter& p) {
+  if (p.filled && p.value.dtype() == mx::float32 &&
+      p.value.shape() == p.shape && p.value.is_available() &&
+      p.value.flags().row_contiguous) {
+    return;
+  }
+  throw UsageError(
+      fmt::format(
+          "[optim.make] {} must be an evaluated row-major float32 array of its "
+          "own shape to be trained",
+          p.name
+      )
+  );
+}
+
+// A number of rows the packed companion takes, in elements, that blocks of
+// 8-bit state divide.
+std::size_t grain_of(const ops::PackedWeight& packed) {
+  const auto k = static_cast<std::size_t>(packed.k());
+  constexpr auto kRows = std::size_t{ops::PackedWeight::kRowGrain};
+  const std::size_t least =
+      std::lcm(kRows * k, static_cast<std::size_t>(kernels::kStateBlock));
+  constexpr std::size_t kWanted = 32768;  // what a second-level cache holds
+  return least * std::max<std::size_t>(1, kWanted / least);
+}
+
+ops::Parameter as_step(
+    const nn::Parameter& p,
+    const mx::array& gradient,
+    float gradient_scale
+) {
+  ops::Parameter out{
+      .weight = p.value, .gradient = gradient, .gradient_scale = gradient_scale
+  };
+  if (!p.packed) return out;
+  out.grain = grain_of(*p.packed);
+  const float* weight = p.value.data<float>();
+  out.refresh = [packed = p.packed.get(), weight](
+                    const ops::Execution&, std::size_t begin, std::size_t end
+                ) {
+    const auto k = static_cast<std::size_t>(packed->k());
+    packed->refresh(
+        weight, kernels::GemmScalar::f32,
+        {static_cast<long>(begin / k), static_cast<long>(end / k)}
+    );
+  };
+  return out;
+}
+
+[[noreturn]] void refuse_state(const std::string& what) {
+  throw FormatError("[optim.restore] " + what);
+}
+
+void* bytes_of(mx::array& a) {
+  return a.data<void>();
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> Optimizer::make(
+    const OptimConfig& config,
+    std::vector<nn::Parameter*> parameters
+) {
+  config.check();
+  std::set<std::string_view> names;
+  for (const nn::Parameter* p : parameters) {
+    require_master(*p);
+    if (!names.insert(p->name).second) {
+      throw UsageError("[optim.make] two parameters are named " + p->name);
+    }
+  }
+  auto out = std::make_unique<Optimizer>();
+  for (nn::Parameter* p : parameters) {
+    out->entries_.push_back({p, decay_of(config, *p), rule_for(config, *p)});
+  }
+  return out;
+}
+
+void Optimizer::check(std::span<const mx::array> gradients) const {
+  if (torn_) {
+    throw Error(
+        "[optim.step] the last step was broken off, so the weights must be "
+        "restored from a checkpoint"
+    );
+  }
+  if (gradients.size() != entries_.size()) {
+    throw UsageError(
+        fmt::format(
+            "[optim.step] there must be a gradient for each of {} parameters, "
+            "got {}",
+            entries_.size(), gradients.size()
+        )
+    );
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const mx::array& g = gradients[i];
+    const nn::Parameter& p = *entries_[i].parameter;
+    const bool type = g.dtype() == mx::float32 || g.dtype() == mx::bfloat16;
+    if (type && g.shape() == p.shape && g.is_available() &&
+        g.flags().row_contiguous) {
+      continue;
+    }
+    throw UsageError(
+        fmt::format(
+            "[optim.step] the gradient of {} must be an evaluated row-major "
+            "array of float32 or bfloat16 and shape [{}], got shape [{}]",
+            p.name, fmt::join(p.shape, ", "), fmt::join(g.shape(), ", ")
+        )
+    );
+  }
+}
+
+void Optimizer::step(
+    std::span<const mx::array> gradients,
+    float gradient_scale,
+    double lr
+) {
+  check(gradients);
+  torn_ = true;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& e = entries_[i];
+    e.rule->step(
+        as_step(*e.parameter, gradients[i], gradient_scale), steps_ + 1, lr,
+        e.decay
+    );
+  }
+  ++steps_;
+  torn_ = false;
+}
+
+std::size_t Optimizer::state_bytes() const {
+  std::size_t n = 0;
+  for (const Entry& e : entries_) {
+    for (const NamedArray& a : e.rule->state()) n += a.array.nbytes();
+  }
+  return n;
+}
+
+std::vector<double> Optimizer::decays() const {
+  std::vector<double> out;
+  for (const Entry& e : entries_) out.push_back(e.decay);
+  return out;
+}
+
+std::vector<NamedArray> Optimizer::state() const {
+  std::vector<NamedArray> out = {
+      {kSteps, mx::array({static_cast<std::int64_t>(steps_)}, mx::int64)}
+  };
+  for (const Entry& e : entries_) {
+    for (NamedArray& a : e.rule->state()) {
+      out.push_back({e.parameter->name + "/" + a.name, a.array});
+    }
+  }
+  return out;
+}
+
+void Optimizer::restore(std::span<const NamedArray> state) {
+  std::map<std::string_view, const mx::array*> given;
+  for (const NamedArray& a : state) given.emplace(a.name, &a.array);
+  std::vector<NamedArray> own = this->state();
+  if (state.size() != own.size()) {
+    refuse_state(
+        fmt::format(
+            "the state must hold {} arrays, got {}", own.size(), state.size()
+        )
+    );
+  }
+  for (const NamedArray& a : own) {
+    const auto at = given.find(a.name);
+    if (at == given.end()) refuse_state("the state must hold " + a.name);
+    const mx::array& from = *at->second;
+    if (from.dtype() != a.array.dtype() || from.shape() != a.array.shape() ||
+        !from.is_available() || !from.flags().row_contiguous) {
+      refuse_state(
+          fmt::format(
+              "{} must be evaluated, of its own dtype and of shape [{}], got "
+              "[{}]",
+              a.name, fmt::join(a.array.shape(), ", "),
+              fmt::join(from.shape(), ", ")
+          )
+      );
+    }
+  }
+  const auto steps = given.at(kSteps)->data<std::int64_t>()[0];
+  if (steps < 0)
+    refuse_state(fmt::format("steps must be 0 or more, got {}", steps));
+  for (NamedArray& a : own) {
+    if (a.name == kSteps) continue;
+    const mx::array& from = *given.at(a.name);
+    std::memmove(bytes_of(a.array), from.data<void>(), from.nbytes());
+  }
+  steps_ = static_cast<long>(steps);
+  torn_ = false;
+}
+
+}  // namespace hearth::optim

@@ -1,0 +1,47 @@
+#pragma once
+// How one parameter is updated, and the state that this takes. A rule knows
+// its own parameter's size and nothing of the others.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/ops/optimizer_step.h"
+#include "hearth/optim/optim_config.h"
+
+namespace hearth::optim {
+namespace mx = mlx::core;
+
+struct NamedArray {
+  std::string name;
+  mx::array array;
+};
+
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+  // step counts from 1; decay is the weight decay of this parameter.
+  virtual void step(
+      const ops::Parameter& p,
+      long step,
+      double lr,
+      double decay
+  ) = 0;
+  // The leaves themselves, in an order that does not change.
+  virtual std::vector<NamedArray> state() const = 0;
+};
+
+// The state of all rules is float32 leaves of the zone "optimizer state", zero
+// at first, but for the 8-bit one's codes. Throw OutOfMemory.
+std::unique_ptr<UpdateRule> make_adamw(const OptimConfig&, const mx::Shape&);
+std::unique_ptr<UpdateRule> make_adamw8(const OptimConfig&, const mx::Shape&);
+std::unique_ptr<UpdateRule> make_lion(const OptimConfig&, const mx::Shape&);
+std::unique_ptr<UpdateRule> make_adafactor(
+    const OptimConfig&,
+    const mx::Shape&
+);
+// For a matrix.
+std::unique_ptr<UpdateRule> make_muon(const OptimConfig&, const mx::Shape&);
+
+MemoryZone state_zone();
+
+}  // namespace hearth::optim
