@@ -1,10 +1,13 @@
 #include "hearth/models/decoder.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/models/decoder_block.h"
 #include "hearth/ops/arithmetic.h"
+#include "hearth/ops/dropout.h"
 #include "hearth/ops/embedding.h"
 
 namespace hearth::models {
@@ -82,6 +85,13 @@ mx::array Decoder::embed(
   if (config_.embedding_scale != 1) {
     x = ops::scale(x, mx::array(embedding_scale(config_, pass.dtype)));
   }
+  if (pass.noise && pass.embedding_noise > 0) {
+    const auto area = static_cast<float>(ids.shape(1) * config_.dim);
+    constexpr std::uint64_t kOwnStream = 1 << 20;
+    x = ops::add_noise(
+        x, *pass.noise, kOwnStream, pass.embedding_noise / std::sqrt(area)
+    );
+  }
   if (positions_ == nullptr) return x;
   return ops::add(
       x, ops::embedding(pass.positions, positions_->value, mx::float32)
@@ -122,6 +132,14 @@ mx::array Decoder::logits(const mx::array& hidden, const nn::Pass& pass) const {
   return mx::multiply(cap, mx::tanh(mx::divide(y, cap)));
 }
 
+std::pair<mx::array, mx::array> Decoder::tables(const nn::Pass& pass) const {
+  if (!pass.training || !config_.tie || !embedding_->trainable) {
+    return {embedding_->value, head_->value};
+  }
+  const auto uses = ops::fork(embedding_->value, 2);
+  return {uses[0], uses[1]};
+}
+
 ops::HeadLoss Decoder::loss(
     const mx::array& ids,
     const mx::array& targets,
@@ -130,11 +148,7 @@ ops::HeadLoss Decoder::loss(
     ops::HeadLossOptions options
 ) const {
   options.terms.soft_cap = config_.final_softcap;
-  auto table = embedding_->value, head = head_->value;
-  if (pass.training && config_.tie && embedding_->trainable) {
-    const auto uses = ops::fork(embedding_->value, 2);
-    table = uses[0], head = uses[1];
-  }
+  const auto [table, head] = tables(pass);
   const auto h = run(embed(ids, table, pass), pass, nullptr);
   if (!pass.training) options.input_gradient = options.weight_gradient = false;
   if (!head_->trainable) options.weight_gradient = false;
@@ -146,7 +160,12 @@ mx::array Decoder::log_probs(
     const mx::array& targets,
     const nn::Pass& pass
 ) const {
-  return loss(ids, targets, {}, pass).log_probs;
+  if (!pass.training) return loss(ids, targets, {}, pass).log_probs;
+  const auto [table, head] = tables(pass);
+  return ops::head_log_probs(
+      run(embed(ids, table, pass), pass, nullptr), head, targets,
+      config_.final_softcap, head_->packed
+  );
 }
 
 void Decoder::set_checkpointing(std::vector<bool> layers) {

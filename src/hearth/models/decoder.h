@@ -44,7 +44,8 @@ class Decoder {
       const nn::Pass& pass,
       ops::HeadLossOptions options = {}
   ) const;
-  // log p(target) of each token, [batch, length].
+  // log p(target) of each token, [batch, length]; differentiable where the
+  // pass is for training.
   mx::array log_probs(
       const mx::array& ids,
       const mx::array& targets,
@@ -83,6 +84,9 @@ class Decoder {
       const mx::array& table,
       const nn::Pass& pass
   ) const;
+  // The embedding and the head; one table in two uses whose gradients our own
+  // kernel adds, where it is shared and trained.
+  std::pair<mx::array, mx::array> tables(const nn::Pass& pass) const;
   mx::array run(
       const mx::array& embedded,
       const nn::Pass& pass,

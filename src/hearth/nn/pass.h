@@ -16,6 +16,8 @@ struct Pass {
   mx::Dtype dtype = mx::bfloat16;
   // Gradients will be taken.
   bool training = false;
+  // Adapters count; off, the base alone is computed.
+  bool adapters = true;
   // How quantised weights are multiplied.
   ops::QuantCompute quantized = ops::QuantCompute::kInt8;
   // [batch, length] int32.
@@ -24,8 +26,10 @@ struct Pass {
   int length = 0;
   // Document ids [batch, length]; without them a row is one document.
   std::optional<mx::array> segments;
-  // One uint64 for each token while training with dropout; else absent.
+  // One uint64 for each token while training with noise; else absent.
   std::optional<mx::array> noise;
+  // NEFTune: noise on the embeddings of alpha / sqrt(length width).
+  float embedding_noise = 0;
   // One for each layer while decoding; else empty.
   std::vector<std::shared_ptr<ops::KvCache>>* caches = nullptr;
 };

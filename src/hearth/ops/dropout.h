@@ -1,6 +1,6 @@
 #pragma once
-// Dropout whose noise belongs to a token, not to a call: the same token at the
-// same step loses the same features whatever batch it is in.
+// Noise that belongs to a token, not to a call: the same token at the same step
+// gets the same noise whatever batch it is in.
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +16,16 @@ mx::array dropout(
     const mx::array& keys,
     std::uint64_t layer,
     float rate,
+    mx::StreamOrDevice s = {}
+);
+
+// x + magnitude * u with u uniform in [-1, 1), of the same keys. Its gradient
+// is x's.
+mx::array add_noise(
+    const mx::array& x,
+    const mx::array& keys,
+    std::uint64_t layer,
+    float magnitude,
     mx::StreamOrDevice s = {}
 );
 

@@ -41,10 +41,29 @@ OpCase dropout_case() {
   return c;
 }
 
+// What noise adds to zeros is the noise.
+OpCase add_noise_case() {
+  OpCase c = dropout_case();
+  c.name = "add_noise";
+  c.primitives = {"AddNoise"};
+  c.run = [](const Arrays& v) {
+    return Arrays{add_noise(v[0], keys(v[0].shape(0)), 3, 0.25f)};
+  };
+  c.reference = [](const Arrays& v) {
+    const auto noise = add_noise(
+        mx::zeros(v[0].shape(), mx::float32), keys(v[0].shape(0)), 3, 0.25f
+    );
+    return Arrays{
+        mx::add(v[0], mx::stop_gradient(mx::astype(noise, v[0].dtype())))
+    };
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<OpCase> dropout_cases() {
-  return {dropout_case()};
+  return {dropout_case(), add_noise_case()};
 }
 
 }  // namespace hearth::ops

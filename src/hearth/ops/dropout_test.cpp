@@ -18,8 +18,7 @@ TEST(Dropout, DropsTheShareItIsToldAndKeepsTheMean) {
   const auto y = dropout(ones(1, 100000), keys({1}), 0, 0.1f);
   auto mean = mx::mean(y);
   EXPECT_NEAR(mean.item<float>(), 1, 0.01);
-  auto zeros =
-      mx::mean(mx::astype(mx::equal(y, mx::array(0.f)), mx::float32));
+  auto zeros = mx::mean(mx::astype(mx::equal(y, mx::array(0.f)), mx::float32));
   EXPECT_NEAR(zeros.item<float>(), 0.1, 0.005);
 }
 
@@ -38,6 +37,16 @@ TEST(Dropout, LayersDiffer) {
   const auto a = dropout(ones(1, 64), keys({5}), 0, 0.5f);
   const auto b = dropout(ones(1, 64), keys({5}), 1, 0.5f);
   EXPECT_FALSE(mx::array_equal(a, b).item<bool>());
+}
+
+TEST(AddNoise, IsUniformWithinItsMagnitude) {
+  const auto y =
+      add_noise(mx::zeros({1, 100000}, mx::float32), keys({1}), 0, 0.5f);
+  auto mean = mx::mean(y), square = mx::mean(mx::square(y));
+  auto most = mx::max(mx::abs(y));
+  EXPECT_NEAR(mean.item<float>(), 0, 0.005);
+  EXPECT_NEAR(square.item<float>(), 0.25 / 3, 0.002);
+  EXPECT_LE(most.item<float>(), 0.5f);
 }
 
 TEST(Dropout, RefusesARateOfOne) {

@@ -52,7 +52,9 @@ Gradients accumulate(
     const AccumulateOptions& options
 ) {
   Gradients total;
-  rows = std::clamp(rows, 1U, batch.rows);
+  const std::uint32_t together = objective.row_group();
+  rows = std::clamp(rows, together, std::max(together, batch.rows));
+  rows -= rows % together;
   for (std::uint32_t begin = 0; begin < batch.rows;) {
     std::vector<MicroBatch> group;
     std::uint32_t end = begin;
@@ -68,9 +70,9 @@ Gradients accumulate(
       begin = end;
     } catch (const OutOfMemory& e) {
       mx::clear_cache();
-      if (rows == 1) give_up(batch, e);
+      if (rows <= together) give_up(batch, e);
       const std::uint32_t before = rows;
-      rows = (rows + 1) / 2;
+      rows = (rows / together + 1) / 2 * together;
       if (options.shrunk) options.shrunk(before, rows, e.what());
     }
   }

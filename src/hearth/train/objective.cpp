@@ -10,8 +10,10 @@ ObjectiveValue LanguageModel::operator()(
   ops::HeadLossOptions options;
   options.terms.label_smoothing = options_.label_smoothing;
   options.terms.z_loss = options_.z_loss;
+  nn::Pass noisy = pass;
+  noisy.embedding_noise = options_.neftune;
   const auto loss =
-      model.loss(batch.ids, batch.targets, batch.weights, pass, options);
+      model.loss(batch.ids, batch.targets, batch.weights, noisy, options);
   return {loss.loss_sum, loss.weight_sum};
 }
 

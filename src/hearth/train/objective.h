@@ -22,10 +22,13 @@ class Objective {
       const MicroBatch& batch,
       const nn::Pass& pass
   ) const = 0;
+  // Rows that must stay together when a batch is cut.
+  virtual std::uint32_t row_group() const { return 1; }
 };
 
 struct LanguageModelOptions {
   float label_smoothing = 0, z_loss = 0;
+  float neftune = 0;  // noise on the embeddings while training
 };
 
 // Cross-entropy of the next token, weighted by the batch's weights.

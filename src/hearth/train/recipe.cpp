@@ -45,6 +45,7 @@ void TrainSection::fields(FieldVisitor& v) {
   v("neftune", neftune, "noise on the embeddings; 0: none", at_least(0));
   v("dpo_beta", dpo_beta, "dpo: strength of the pull to the reference",
     positive());
+  v("health", health, "what a bad step is and what is done about it");
 }
 
 void RunSection::fields(FieldVisitor& v) {

@@ -10,6 +10,7 @@
 #include "hearth/models/model_section.h"
 #include "hearth/nn/lora.h"
 #include "hearth/optim/optim_config.h"
+#include "hearth/train/health.h"
 
 namespace hearth::train {
 
@@ -37,6 +38,7 @@ struct TrainSection {
 
   double label_smoothing = 0, z_loss = 0, neftune = 0;
   double dpo_beta = 0.1;
+  HealthConfig health;
 
   void fields(FieldVisitor& v);
 };

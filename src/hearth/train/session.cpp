@@ -6,6 +6,7 @@
 #include "hearth/models/load.h"
 #include "hearth/models/write_config.h"
 #include "hearth/nn/init.h"
+#include "hearth/train/preference.h"
 
 namespace hearth::train {
 namespace {
@@ -108,6 +109,35 @@ void attach_adapters(Session& s) {
   }
 }
 
+std::unique_ptr<Objective> make_objective(const Session& s) {
+  const TrainSection& t = s.recipe.train;
+  if (t.objective == "lm") {
+    return std::make_unique<LanguageModel>(LanguageModelOptions{
+        static_cast<float>(t.label_smoothing), static_cast<float>(t.z_loss),
+        static_cast<float>(t.neftune)
+    });
+  }
+  for (const auto& set : s.cache->sets(data::Split::kTrain)) {
+    if (set.pairs()) continue;
+    throw UsageError(
+        "train.objective dpo must have records with chosen and rejected "
+        "answers, got records without"
+    );
+  }
+  // Without adapters the start has to be kept as a model of its own.
+  std::shared_ptr<const models::Decoder> reference;
+  if (!s.recipe.lora) {
+    reference =
+        models::load_model(
+            s.base, {.use = models::Use::inference, .compute = s.compute}
+        )
+            .decoder;
+  }
+  return std::make_unique<Preference>(
+      static_cast<float>(t.dpo_beta), std::move(reference)
+  );
+}
+
 }  // namespace
 
 std::vector<bool> checkpointed_layers(const std::string& policy, int layers) {
@@ -137,10 +167,7 @@ Session open_session(Recipe recipe, const data::PrepareDataOptions& options) {
   s.model->set_checkpointing(checkpointed_layers(
       s.recipe.train.checkpointing, s.model->config().layers
   ));
-  s.objective = std::make_unique<LanguageModel>(LanguageModelOptions{
-      static_cast<float>(s.recipe.train.label_smoothing),
-      static_cast<float>(s.recipe.train.z_loss)
-  });
+  s.objective = make_objective(s);
   return s;
 }
 
@@ -149,6 +176,7 @@ data::LoaderConfig Session::train_loader() const {
       recipe.data, data.sources, recipe.step_tokens(), recipe.run.seed
   );
   const auto& t = recipe.train;
+  if (t.objective == "dpo") config.arrange = data::Arrange::kPad;
   if (!t.seq_lengths.empty()) {
     config.shapes.clear();
     const double even = 1.0 / static_cast<double>(t.seq_lengths.size());
@@ -167,6 +195,7 @@ data::LoaderConfig Session::train_loader() const {
 data::LoaderConfig Session::valid_loader() const {
   auto config =
       data::loader_config(recipe.data, data.sources, recipe.step_tokens(), 0);
+  if (recipe.train.objective == "dpo") config.arrange = data::Arrange::kPad;
   config.split = data::Split::kValid;
   config.shuffle = false;
   config.epochs = 1;

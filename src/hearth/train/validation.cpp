@@ -11,6 +11,8 @@ Validation validate(const Session& session, std::uint32_t rows) {
   data::Batch batch;
   double loss = 0, weight = 0;
   Validation v;
+  const std::uint32_t together = session.objective->row_group();
+  rows = std::max(together, rows - rows % together);
   const auto most =
       static_cast<std::uint64_t>(session.recipe.train.eval_tokens);
   while (v.tokens < most && loader.next(batch)) {
