@@ -1,19 +1,23 @@
 // hearth train.
-#include <filesystem>
+#include <cmath>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/memory.h"
 #include "hearth/base/progress.h"
+#include "hearth/base/thread_pool.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/command.h"
 #include "hearth/cli/doctor_report.h"
 #include "hearth/cli/interrupt.h"
 #include "hearth/cli/prepare_data.h"
 #include "hearth/cli/read_recipe.h"
+#include "hearth/cli/version.h"
 #include "hearth/hardware/machine.h"
 #include "hearth/ops/device.h"
+#include "hearth/train/run_model.h"
 #include "hearth/train/trainer.h"
 
 namespace hearth::cli {
@@ -51,9 +55,8 @@ double peak_gflops(const Context& context, const std::string& precision) {
 }
 
 std::string progress_note(const train::StepMetrics& m) {
-  std::string text = fmt::format(
-      "loss {:.4f}  {:.0f} tok/s", m.smoothed, m.tokens_per_s
-  );
+  std::string text =
+      fmt::format("loss {:.4f}  {:.0f} tok/s", m.smoothed, m.tokens_per_s);
   if (m.share_of_peak) {
     text += fmt::format("  {:.0f} % of peak", 100 * *m.share_of_peak);
   }
@@ -65,14 +68,17 @@ std::string progress_note(const train::StepMetrics& m) {
 
 void describe(const train::Session& s, const Context& context) {
   const auto& set = s.model->parameters();
+  const auto& report = s.data.result.report;
   const auto all = static_cast<double>(set.count());
   const auto trained = static_cast<double>(set.count(true));
   context.note(
       fmt::format(
           "{} parameters, {} trained; {} tokens to train on, {} held out",
           format_count(all), format_count(trained),
-          format_count(static_cast<double>(s.data.result.report.train_tokens)),
-          format_count(static_cast<double>(s.data.result.report.valid_tokens))
+          format_count(
+              static_cast<double>(report.tokens - report.valid_tokens)
+          ),
+          format_count(static_cast<double>(report.valid_tokens))
       )
   );
 }
@@ -138,9 +144,7 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
       "hearth train recipe.yaml optim.lr=3e-4 train.steps=200 -o runs/try",
       "with values of your own"
   );
-  args.example(
-      "hearth train --resume runs/try", "go on after an interruption"
-  );
+  args.example("hearth train --resume runs/try", "go on after an interruption");
   if (!context.parse(args, words)) return;
 
   RecipeArguments given{flags.words, flags.output, flags.resume};
@@ -152,15 +156,24 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
 
   const std::string dir = recipe.run.dir;
   const bool resume = !flags.resume.empty();
-  train::RunDirectory run = train::RunDirectory::open(
-      dir, resume ? train::RunDirectory::kResume
-           : flags.force ? train::RunDirectory::kReplace
-                         : train::RunDirectory::kNew
+  train::RunDirectory run(
+      dir, resume        ? train::RunMode::resume
+           : flags.force ? train::RunMode::overwrite
+                         : train::RunMode::fresh
   );
-  auto session =
-      open_with_progress(context, recipe);
+  train::Session session =
+      train::open_session(recipe, [&](const data::DataConfig& d) {
+        return prepare_with_progress(context, d);
+      });
   describe(session, context);
-  if (!resume) run.describe(recipe_yaml(recipe), machine_json(context));
+  if (!resume) {
+    run.describe(
+        {.config = recipe_yaml(recipe),
+         .machine = to_json(gather_report(context.common.device)),
+         .version = std::string(version_text())}
+    );
+    train::describe_model(session, run.path());
+  }
 
   const InterruptGuard guard;
   std::unique_ptr<Progress> progress;
@@ -182,6 +195,8 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
   }
   const train::TrainResult result = trainer.run();
   if (progress) progress->finish();
+  trainer.restore_best();
+  train::write_model(session, dir);
   if (context.common.json) {
     return context.json("hearth.train/1", result_json(result, dir));
   }

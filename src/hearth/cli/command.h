@@ -40,6 +40,7 @@ std::span<const Command> commands();
 
 // The command functions, one per cmd_*.cpp.
 void cmd_doctor(Context& context, const std::vector<std::string>& words);
+void cmd_train(Context& context, const std::vector<std::string>& words);
 void cmd_bench(Context& context, const std::vector<std::string>& words);
 void cmd_tokenizer_template(
     Context& context,

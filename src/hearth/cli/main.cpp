@@ -18,6 +18,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"doctor", "this machine: what it is, what is safe, how fast it really is",
      cmd_doctor},
+    {"train", "train a model from a recipe", cmd_train},
     {"bench", "measured tables with the share of this machine's peak",
      cmd_bench},
     {"tokenizer encode", "text on stdin to token ids", cmd_tokenizer_encode},

@@ -71,8 +71,7 @@ void change_row(
 
 // x, keys -> y
 template <class Change>
-class KeyedNoise
-    : public CpuOp {
+class KeyedNoise : public CpuOp {
  public:
   KeyedNoise(mx::Stream s, Noise noise) : CpuOp(s), noise_(noise) {}
 

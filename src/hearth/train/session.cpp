@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/models/adapters.h"
 #include "hearth/models/load.h"
 #include "hearth/models/write_config.h"
 #include "hearth/nn/init.h"
@@ -71,34 +72,9 @@ void load_base(Session& s) {
   }
 }
 
-bool is_target(const nn::LoraConfig& lora, const std::string& layer) {
-  for (const auto& pattern : lora.targets) {
-    if (nn::matches(pattern, layer)) return true;
-  }
-  return false;
-}
-
-void attach_adapters(Session& s) {
-  const nn::LoraConfig& lora = *s.recipe.lora;
-  nn::ParameterSet& set = s.model->parameters();
-  std::uint64_t index = 0;
-  for (nn::Linear* linear : s.model->linears()) {
-    if (!is_target(lora, linear->name())) continue;
-    nn::Lora& adapter = linear->attach(set, lora, index++);
-    if (lora.dora) {
-      adapter.set_base_norms(models::row_norms(*s.base, linear->weight()));
-    }
-  }
-  if (index == 0) {
-    throw UsageError(
-        fmt::format(
-            "lora.targets must name layers of the model, got {}; it has layers "
-            "such as {}",
-            fmt::join(lora.targets, ", "), s.model->linears().front()->name()
-        )
-    );
-  }
-  for (nn::Parameter* p : set.trainable()) {
+void start_adapters(Session& s) {
+  models::attach_adapters(*s.model, *s.base, *s.recipe.lora);
+  for (nn::Parameter* p : s.model->parameters().trainable()) {
     nn::initialize(*p, s.recipe.run.seed, s.model->config().layers);
     if (p->matrix && ops::on_cpu({})) {
       nn::pack(*p, s.compute, ops::PackedOrders::both);
@@ -150,19 +126,19 @@ std::vector<bool> checkpointed_layers(const std::string& policy, int layers) {
   return flags;
 }
 
-Session open_session(Recipe recipe, const data::PrepareDataOptions& options) {
+Session open_session(Recipe recipe, const PrepareData& prepare) {
   recipe.check();
   take_models_tokenizer(recipe);
   Session s;
   s.compute = compute_of(recipe.train.precision);
   s.recipe = std::move(recipe);
-  s.data = data::prepare_data(s.recipe.data, options);
+  s.data = prepare(s.recipe.data);
   s.cache = std::make_shared<data::TokenCache>(s.data.cache);
   if (s.recipe.model.from.empty()) {
     make_new(s);
   } else {
     load_base(s);
-    if (s.recipe.lora) attach_adapters(s);
+    if (s.recipe.lora) start_adapters(s);
   }
   s.model->set_checkpointing(checkpointed_layers(
       s.recipe.train.checkpointing, s.model->config().layers

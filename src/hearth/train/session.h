@@ -1,6 +1,7 @@
 #pragma once
 // What a run works on: prepared data, a model with its trainable parameters,
 // and the objective. Opened from a recipe; the loop adds optimiser and state.
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,12 +31,10 @@ struct Session {
   double flops_per_token(std::int64_t length) const;
 };
 
-// Prepares data, builds or loads the model, attaches adapters. Throws before
-// anything is written into a run directory.
-Session open_session(
-    Recipe recipe,
-    const data::PrepareDataOptions& options = {}
-);
+// Prepares data, builds or loads the model, attaches adapters. `prepare` makes
+// the data ready, with whatever progress the caller shows.
+using PrepareData = std::function<data::PreparedData(const data::DataConfig&)>;
+Session open_session(Recipe recipe, const PrepareData& prepare);
 
 // One flag a layer for train.checkpointing; empty for none. `auto` is what the
 // planner has set; here it means none.

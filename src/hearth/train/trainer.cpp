@@ -121,7 +121,8 @@ double Trainer::learning_rate() const {
 StepMetrics Trainer::train_step() {
   const double start = now();
   const double stalled = loader_->stats().stall_seconds;
-  if (!loader_->next(batch_)) throw Error("the training data has no batch to give");
+  if (!loader_->next(batch_))
+    throw Error("the training data has no batch to give");
   reset_memory_peak();
   for (nn::Gate* gate : session_.model->gates()) gate->set_step(step_);
   AccumulateOptions options;
@@ -248,9 +249,7 @@ void Trainer::save() {
   if (best_step_ == step_ && valid_) {
     set_best(run_.path(), {.step = step_, .loss = *valid_});
   }
-  prune_checkpoints(
-      run_.path(), static_cast<int>(session_.recipe.train.keep)
-  );
+  prune_checkpoints(run_.path(), static_cast<int>(session_.recipe.train.keep));
 }
 
 Json Trainer::state() const {
@@ -326,6 +325,13 @@ TrainResult Trainer::run() {
   TrainResult r = result();
   r.stopped_early = early;
   return r;
+}
+
+void Trainer::restore_best() {
+  const auto best = best_checkpoint(run_.path());
+  if (!best || best->step == step_) return;
+  Checkpoint::load(checkpoint_path(run_.path(), best->step))
+      .copy_weights(session_.model->parameters().trainable());
 }
 
 TrainResult Trainer::result() const {

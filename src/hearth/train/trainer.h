@@ -12,6 +12,7 @@
 #include "hearth/optim/optimizer.h"
 #include "hearth/train/batch_policy.h"
 #include "hearth/train/checkpoint.h"
+#include "hearth/train/gradient.h"
 #include "hearth/train/health.h"
 #include "hearth/train/metrics_log.h"
 #include "hearth/train/run_directory.h"
@@ -63,6 +64,9 @@ class Trainer {
   // none.
   bool resume();
   TrainResult run();
+  // After the run: the weights of the best validation, if they are not those
+  // it ended with.
+  void restore_best();
 
  private:
   Session& session_;

@@ -1,0 +1,116 @@
+#include "hearth/models/adapters.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/io/peft_adapter.h"
+#include "hearth/models/tensor_read.h"
+#include "hearth/ops/leaf.h"
+
+namespace hearth::models {
+namespace {
+
+bool is_target(const nn::LoraConfig& lora, const std::string& layer) {
+  return std::ranges::any_of(lora.targets, [&](const auto& pattern) {
+    return nn::matches(pattern, layer);
+  });
+}
+
+// An adapter file as a source that read_dense takes.
+class AdapterSource : public io::ModelSource {
+ public:
+  AdapterSource(const io::PeftAdapter& adapter, const std::string& path)
+      : adapter_(adapter), path_(path) {}
+  const std::string& path() const override { return path_; }
+  const Json& config() const override { return nothing_; }
+  const Json& generation_config() const override { return nothing_; }
+  std::span<const io::TensorInfo> tensors() const override { return {}; }
+  io::TensorData data(const io::TensorInfo& tensor) const override {
+    return adapter_.data(tensor);
+  }
+
+ private:
+  const io::PeftAdapter& adapter_;
+  const std::string& path_;
+  Json nothing_;
+};
+
+}  // namespace
+
+void attach_adapters(
+    Decoder& decoder,
+    const io::ModelSource& base,
+    const nn::LoraConfig& config
+) {
+  std::uint64_t index = 0;
+  for (nn::Linear* linear : decoder.linears()) {
+    if (!is_target(config, linear->name())) continue;
+    nn::Lora& lora = linear->attach(decoder.parameters(), config, index++);
+    if (config.dora) lora.set_base_norms(row_norms(base, linear->weight()));
+  }
+  if (index == 0) {
+    throw UsageError(
+        fmt::format(
+            "lora.targets must name layers of the model, got {}; it has layers "
+            "such as {}",
+            fmt::join(config.targets, ", "), decoder.linears().front()->name()
+        )
+    );
+  }
+  for (nn::Parameter* p : decoder.parameters().trainable()) {
+    p->set(ops::make_leaf(p->shape, mx::float32, MemoryZone::named("weights")));
+  }
+}
+
+void load_adapter(LoadedModel& model, const std::string& folder) {
+  const auto adapter = io::PeftAdapter::open(folder);
+  const io::PeftConfig& peft = adapter.config();
+  if (!adapter.saved().empty()) {
+    throw FormatError::at(
+        folder, 0,
+        fmt::format(
+            "an adapter that replaces whole weights ({}) is not understood",
+            adapter.saved().front().name
+        )
+    );
+  }
+  nn::ParameterSet& set = model.decoder->parameters();
+  std::uint64_t index = 0;
+  for (nn::Linear* linear : model.decoder->linears()) {
+    const auto& modules = adapter.modules();
+    const auto at =
+        std::ranges::find(modules, linear->name(), &io::PeftModule::name);
+    if (at == modules.end()) continue;
+    nn::LoraConfig config;
+    config.rank = static_cast<int>(peft.rank_of(at->name));
+    config.alpha = peft.scale_of(at->name) * config.rank;
+    config.dora = peft.use_dora;
+    nn::Lora& lora = linear->attach(set, config, index++);
+    if (config.dora) {
+      lora.set_base_norms(row_norms(*model.source, linear->weight()));
+    }
+  }
+  const AdapterSource source(adapter, folder);
+  const auto fill = [&](const std::string& name, const io::TensorInfo& t) {
+    nn::Parameter* p = set.find(name);
+    if (p == nullptr) {
+      throw FormatError::at(
+          folder, 0, fmt::format("the model has no layer for {}", t.name)
+      );
+    }
+    p->set(read_dense(source, t, p->shape, false, mx::float32));
+    p->trainable = false;
+    if (p->matrix && ops::on_cpu({})) {
+      nn::pack(*p, model.compute, ops::PackedOrders::forward);
+    }
+  };
+  for (const auto& m : adapter.modules()) {
+    fill(m.name + ".lora_A.weight", m.a);
+    fill(m.name + ".lora_B.weight", m.b);
+    if (m.magnitude) fill(m.name + ".lora_magnitude_vector", *m.magnitude);
+  }
+}
+
+}  // namespace hearth::models

@@ -1,0 +1,22 @@
+#pragma once
+// Adapters on a decoder: which layers get one, and PEFT's files in.
+#include <string>
+
+#include "hearth/models/load.h"
+#include "hearth/nn/lora.h"
+
+namespace hearth::models {
+
+// Gives every projection that config.targets names an adapter whose parameters
+// are trainable and zero. Throws UsageError when no layer is named.
+void attach_adapters(
+    Decoder& decoder,
+    const io::ModelSource& base,
+    const nn::LoraConfig& config
+);
+
+// Reads a PEFT folder onto a loaded model, for inference. Throws FormatError
+// when it does not fit.
+void load_adapter(LoadedModel& model, const std::string& folder);
+
+}  // namespace hearth::models

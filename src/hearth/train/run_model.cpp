@@ -1,0 +1,174 @@
+#include "hearth/train/run_model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "hearth/base/atomic_file.h"
+#include "hearth/base/error.h"
+#include "hearth/io/hf_folder_writer.h"
+#include "hearth/io/peft_adapter.h"
+#include "hearth/models/adapters.h"
+#include "hearth/models/save.h"
+#include "hearth/train/checkpoint.h"
+#include "hearth/train/run_source.h"
+
+namespace hearth::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path model_folder(const std::string& run) {
+  return fs::path(run) / "model";
+}
+
+Json config_with_dtype(const Session& s) {
+  Json config = s.model_config;
+  config["dtype"] = s.compute == mx::float32 ? "float32" : "bfloat16";
+  config.erase("torch_dtype");
+  return config;
+}
+
+void write_adapter(const Session& s, const std::string& run) {
+  const nn::LoraConfig& lora = *s.recipe.lora;
+  io::PeftConfig config;
+  config.base_model = s.recipe.model.from;
+  config.rank = lora.rank;
+  config.alpha = lora.alpha;
+  config.dropout = lora.dropout;
+  config.use_dora = lora.dora;
+  config.use_rslora = lora.rslora;
+  config.fan_in_fan_out = s.model->config().gpt2_layout;
+  const auto tensor = [&](const std::string& name) -> io::TensorToWrite {
+    const nn::Parameter* p = s.model->parameters().find(name);
+    if (p == nullptr) throw Error("[train.write_model] no " + name);
+    return io::tensor_of(
+        name, io::TensorType::f32, {p->shape.begin(), p->shape.end()},
+        {static_cast<const std::byte*>(p->value.data<void>()),
+         p->value.nbytes()}
+    );
+  };
+  std::vector<io::PeftModuleToWrite> modules;
+  for (const nn::Linear* l : s.model->linears()) {
+    if (l->lora() == nullptr) continue;
+    io::PeftModuleToWrite m;
+    m.name = l->name();
+    config.targets.push_back(m.name);
+    m.a = tensor(l->name() + ".lora_A.weight");
+    m.b = tensor(l->name() + ".lora_B.weight");
+    if (lora.dora) {
+      m.magnitude = tensor(l->name() + ".lora_magnitude_vector");
+    }
+    modules.push_back(std::move(m));
+  }
+  io::write_peft_adapter(
+      (fs::path(run) / "adapter").string(), config, std::move(modules), {}, true
+  );
+}
+
+long step_of(const RunReference& r) {
+  const auto steps = checkpoint_steps(r.run);
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError(
+        fmt::format("{} {}; it has {}", r.run, what, fmt::join(steps, ", "))
+    );
+  };
+  if (steps.empty()) refuse("must have a checkpoint, but has none yet");
+  if (r.which == "best") {
+    const auto best = best_checkpoint(r.run);
+    return best ? best->step : steps.back();
+  }
+  if (r.which == "last") return steps.back();
+  long step = 0;
+  const auto& w = r.which;
+  const auto end = w.data() + w.size();
+  if (std::from_chars(w.data(), end, step).ptr != end) {
+    refuse(
+        fmt::format("@ must be followed by best, last or a step, got {}", w)
+    );
+  }
+  if (std::ranges::find(steps, step) == steps.end()) {
+    refuse(fmt::format("has no checkpoint of step {}", step));
+  }
+  return step;
+}
+
+Recipe recipe_of(const std::string& run) {
+  Recipe recipe;
+  ConfigReader reader(recipe);
+  reader.apply(read_yaml_file((fs::path(run) / "config.yaml").string()));
+  return recipe;
+}
+
+}  // namespace
+
+void describe_model(const Session& s, const std::string& run) {
+  const fs::path folder = model_folder(run);
+  fs::create_directories(folder);
+  write_file_atomically(
+      (folder / "config.json").string(), to_json_text(config_with_dtype(s))
+  );
+  for (const auto& file : data::tokenizer_files(s.data.tokenizer)) {
+    fs::copy_file(
+        file, folder / fs::path(file).filename(),
+        fs::copy_options::overwrite_existing
+    );
+  }
+}
+
+void write_model(const Session& s, const std::string& run) {
+  if (s.recipe.lora) return write_adapter(s, run);
+  const fs::path folder = model_folder(run);
+  io::HfFolderOptions options;
+  options.force = true;
+  options.carry_from = folder.string();
+  io::write_hf_folder(
+      folder.string(), config_with_dtype(s),
+      s.base ? s.base->generation_config() : Json::object(),
+      models::tensors_to_write(*s.model, s.compute), options
+  );
+}
+
+std::optional<RunReference> parse_run_reference(const std::string& word) {
+  RunReference r{word, "best"};
+  const std::size_t at = word.rfind('@');
+  if (at != std::string::npos && !fs::exists(word)) {
+    r = {word.substr(0, at), word.substr(at + 1)};
+  }
+  const bool run = fs::is_regular_file(fs::path(r.run) / "config.yaml") &&
+                   fs::is_directory(model_folder(r.run));
+  if (!run) return {};
+  return r;
+}
+
+models::LoadedModel load_run_model(
+    const RunReference& r,
+    const models::LoadOptions& options
+) {
+  const Recipe recipe = recipe_of(r.run);
+  const auto checkpoint = Checkpoint::load(checkpoint_path(r.run, step_of(r)));
+  if (!recipe.lora) {
+    return models::load_model(
+        std::make_shared<RunSource>(
+            model_folder(r.run).string(), checkpoint.path()
+        ),
+        options
+    );
+  }
+  auto model = models::load_model(recipe.model.from, options);
+  models::attach_adapters(*model.decoder, *model.source, *recipe.lora);
+  checkpoint.copy_weights(model.decoder->parameters().trainable());
+  for (nn::Parameter* p : model.decoder->parameters().trainable()) {
+    p->trainable = false;
+  }
+  return model;
+}
+
+std::string run_tokenizer(const RunReference& r) {
+  return model_folder(r.run).string();
+}
+
+}  // namespace hearth::train

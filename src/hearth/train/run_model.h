@@ -1,0 +1,35 @@
+#pragma once
+// A run directory as a model. RUN/model holds config.json and the tokenizer
+// from the start, and the best weights once the run is through; RUN/adapter an
+// adapter for PEFT where adapters were trained. Before that, and for a step of
+// one's choice, weights come from the checkpoints.
+#include <optional>
+#include <string>
+
+#include "hearth/models/load.h"
+#include "hearth/train/session.h"
+
+namespace hearth::train {
+
+// Writes RUN/model without weights.
+void describe_model(const Session& session, const std::string& run);
+// Writes what the run made: the model, or the adapter.
+void write_model(const Session& session, const std::string& run);
+
+// RUN, RUN@best, RUN@last or RUN@STEP.
+struct RunReference {
+  std::string run;
+  std::string which = "best";
+};
+// Nothing when the word names no run directory.
+std::optional<RunReference> parse_run_reference(const std::string& word);
+
+// Throws UsageError when there is no such checkpoint.
+models::LoadedModel load_run_model(
+    const RunReference& reference,
+    const models::LoadOptions& options = {}
+);
+// Where the run's tokenizer is.
+std::string run_tokenizer(const RunReference& reference);
+
+}  // namespace hearth::train
