@@ -5,6 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/mapped_file.h"
 #include "hearth/data/chat.h"
+#include "hearth/io/gguf_metadata.h"
 
 namespace hearth::data {
 namespace {
@@ -68,6 +69,39 @@ void add_template_files(
   }
 }
 
+// A GGUF file has its templates and special tokens in its metadata.
+void add_gguf(
+    const std::string& path,
+    std::map<std::string, std::string>& sources,
+    Json& tokens
+) {
+  const io::GgufMetadata metadata = io::GgufMetadata::read(path);
+  constexpr std::string_view kKey = "tokenizer.chat_template";
+  for (const auto& [key, value] : metadata.all()) {
+    const auto* text = std::get_if<std::string>(&value);
+    if (text == nullptr || !key.starts_with(kKey)) continue;
+    const std::string rest = key.substr(kKey.size());
+    if (rest.empty()) sources["default"] = *text;
+    if (rest.starts_with('.')) sources[rest.substr(1)] = *text;
+  }
+  if (!metadata.contains("tokenizer.ggml.tokens")) return;
+  const auto& spelled = metadata.texts("tokenizer.ggml.tokens");
+  const std::pair<const char*, const char*> kinds[] = {
+      {"bos", "bos_token"},
+      {"eos", "eos_token"},
+      {"unknown", "unk_token"},
+      {"padding", "pad_token"}
+  };
+  for (const auto& [kind, name] : kinds) {
+    const std::int64_t id = metadata.integer(
+        std::string("tokenizer.ggml.") + kind + "_token_id", -1
+    );
+    if (id >= 0 && id < static_cast<std::int64_t>(spelled.size())) {
+      tokens[name] = spelled[static_cast<std::size_t>(id)];
+    }
+  }
+}
+
 }  // namespace
 
 ChatTemplates ChatTemplates::load(
@@ -79,7 +113,10 @@ ChatTemplates ChatTemplates::load(
   Json tokens = Json::object();
   const bool single = !fs::is_directory(given) && given.extension() == ".jinja";
   const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
-  if (single) {
+  const bool gguf = !fs::is_directory(given) && given.extension() == ".gguf";
+  if (gguf) {
+    add_gguf(path, sources, tokens);
+  } else if (single) {
     sources["default"] = read_text(given);
   } else {
     add_template_files(folder, sources);
@@ -87,7 +124,7 @@ ChatTemplates ChatTemplates::load(
   for (const char* name :
        {"tokenizer_config.json", "special_tokens_map.json",
         "chat_template.json"}) {
-    if (!fs::is_regular_file(folder / name)) continue;
+    if (gguf || !fs::is_regular_file(folder / name)) continue;
     const Json config = read_json_file((folder / name).string());
     if (!config.is_object()) continue;
     add_special_tokens(config, tokens);

@@ -18,39 +18,69 @@ namespace {
 constexpr std::size_t kMostConfigBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostConfigKeys = 20'000;
 
-// Sees every key as the parser meets it, before values swallow each other.
-class KeyGuard {
+// Sees every key as it is met, before values swallow each other. (A callback
+// of the library's own parser would do, but costs the square of the keys.)
+class KeyGuard final : public nlohmann::json_sax<SortedJson> {
  public:
   KeyGuard(std::string_view name, std::size_t offset, int max_depth)
       : name_(name), offset_(offset), max_depth_(max_depth) {}
 
-  bool operator()(int depth, SortedJson::parse_event_t event, SortedJson& v) {
-    using Event = SortedJson::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= max_depth_) {
-        fail(fmt::format("JSON must nest at most {} deep", max_depth_));
-      }
-    }
-    if (event == Event::object_start) {
-      seen_.emplace_back();
-    } else if (event == Event::object_end) {
-      seen_.pop_back();
-    } else if (event == Event::key) {
-      const auto& key = v.get_ref<const std::string&>();
-      if (!seen_.back().insert(key).second) {
-        fail(fmt::format("{} is given twice", in_quotes(key)));
-      }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override {
+    go_down();
+    seen_.emplace_back();
+    return true;
+  }
+  bool key(string_t& key) override {
+    if (!seen_.back().insert(key).second) {
+      fail(offset_, fmt::format("{} is given twice", in_quotes(key)));
     }
     return true;
   }
+  bool end_object() override {
+    seen_.pop_back();
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    go_down();
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool parse_error(
+      std::size_t at,
+      const std::string&,
+      const nlohmann::detail::exception& e
+  ) override {
+    const bool number = e.id / 100 == 4;  // out of range
+    fail(
+        offset_ + (at > 0 ? at - 1 : 0),
+        number ? "JSON with an impossible number" : "not JSON"
+    );
+  }
 
  private:
-  [[noreturn]] void fail(std::string_view what) const {
-    throw FormatError::at_offset(name_, offset_, what);
+  [[noreturn]] void fail(std::size_t at, std::string_view what) const {
+    throw FormatError::at_offset(name_, at, what);
   }
+  void go_down() {
+    if (++depth_ > max_depth_) {
+      fail(offset_, fmt::format("JSON must nest at most {} deep", max_depth_));
+    }
+  }
+
   std::string_view name_;
   std::size_t offset_;
-  int max_depth_;
+  int max_depth_, depth_ = 0;
   std::vector<std::set<std::string>> seen_;
 };
 
@@ -71,17 +101,9 @@ SortedJson parse_strict_json(
         )
     );
   }
-  try {
-    return SortedJson::parse(text, KeyGuard(name, offset, limits.max_depth));
-  } catch (const SortedJson::parse_error& e) {
-    throw FormatError::at_offset(
-        name, offset + (e.byte > 0 ? e.byte - 1 : 0), "not JSON"
-    );
-  } catch (const SortedJson::exception&) {
-    throw FormatError::at_offset(
-        name, offset, "JSON with an impossible number"
-    );
-  }
+  KeyGuard guard(name, offset, limits.max_depth);
+  SortedJson::sax_parse(text, &guard);
+  return SortedJson::parse(text);
 }
 
 Json parse_config(std::string_view text, const std::string& name) {
