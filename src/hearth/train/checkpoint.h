@@ -1,0 +1,94 @@
+#pragma once
+// Checkpoints of a run, RUN/checkpoints/step-000120/:
+//   weights.safetensors    float32 masters of what is trained
+//   optimizer.safetensors  the optimiser's state
+//   state.json             the loop's own: loader, seed, schedule, ...
+//   checksums.json         size and XXH64 of each of them
+// A checkpoint is there whole or not at all, whatever ends the process. What
+// the state means is the loop's business. One process writes at a time (see
+// RunDirectory); any may read.
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hearth/base/json.h"
+#include "hearth/io/safetensors.h"
+#include "hearth/nn/parameter.h"
+#include "hearth/optim/update_rule.h"
+
+namespace hearth::train {
+namespace mx = mlx::core;
+using optim::NamedArray;
+
+struct CheckpointContent {
+  long step = 0;
+  // Evaluated and row-major.
+  std::vector<NamedArray> weights, optimizer;
+  Json state = Json::object();
+};
+
+// The masters of trained parameters, not copied.
+std::vector<NamedArray> weights_of(std::span<nn::Parameter* const> parameters);
+
+// Writes it and returns its folder. It takes the place of one of the same step.
+// When it fails (a full disk) it throws IoError, what was begun is removed and
+// earlier checkpoints stand.
+std::string save_checkpoint(
+    const std::string& run,
+    const CheckpointContent& content
+);
+
+class Checkpoint {
+ public:
+  // Reads everything once and compares the checksums. Throws IoError or
+  // FormatError, one line that names the file.
+  static Checkpoint load(const std::string& folder);
+
+  long step() const { return step_; }
+  const std::string& path() const { return path_; }
+  const Json& state() const { return state_; }
+  std::span<const io::TensorInfo> weights() const {
+    return weights_->tensors();
+  }
+
+  // Copies the weights into the masters and packs companions anew. Throws
+  // FormatError, having changed nothing, unless names and shapes are the same.
+  void copy_weights(std::span<nn::Parameter* const> parameters) const;
+  // A copy, for Optimizer::restore.
+  std::vector<NamedArray> optimizer_state() const;
+
+ private:
+  long step_ = 0;
+  std::string path_;
+  Json state_;
+  std::shared_ptr<const io::SafetensorsFile> weights_, optimizer_;
+};
+
+// Steps that have a folder, ascending; whether they are valid is not asked.
+std::vector<long> checkpoint_steps(const std::string& run);
+std::string checkpoint_path(const std::string& run, long step);
+
+// From the newest back, the first that loads; what was passed over is named,
+// a sentence each.
+struct LatestCheckpoint {
+  std::optional<Checkpoint> checkpoint;
+  std::vector<std::string> skipped;
+};
+LatestCheckpoint latest_valid(const std::string& run);
+
+// RUN/best.json names the step with the lowest validation loss.
+struct BestCheckpoint {
+  long step = 0;
+  double loss = 0;
+};
+void set_best(const std::string& run, const BestCheckpoint& best);
+// Nothing when there is none; throws FormatError when the file is broken.
+std::optional<BestCheckpoint> best_checkpoint(const std::string& run);
+
+// Removes all but the last `keep` and the best, and what an interrupted save
+// has left. Returns the removed steps.
+std::vector<long> prune_checkpoints(const std::string& run, int keep);
+
+}  // namespace hearth::train

@@ -1,0 +1,318 @@
+#include "hearth/train/checkpoint.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/atomic_file.h"
+#include "hearth/base/error.h"
+#include "hearth/ops/leaf.h"
+#include "hearth/ops/op_case.h"
+#include "hearth/optim/optimizer.h"
+#include "hearth/train/test_folder_test.h"
+
+namespace hearth::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+mx::array leaf_of(const mx::Shape& shape, float value) {
+  auto a = ops::make_leaf(shape, mx::float32, MemoryZone::named("test"));
+  std::fill_n(a.data<float>(), a.size(), value);
+  return a;
+}
+
+// Numbers that say which step they are of.
+class CheckpointTest : public testing::Test {
+ protected:
+  void SetUp() override { mx::set_default_device(mx::Device::cpu); }
+
+  CheckpointContent content(long step) {
+    std::fill_n(w_.data<float>(), w_.size(), static_cast<float>(step));
+    std::fill_n(m_.data<float>(), m_.size(), static_cast<float>(-step));
+    return {step, {{"w", w_}}, {{"w/m", m_}}, {{"tokens", step * 100}}};
+  }
+  void save(long step) { save_checkpoint(run(), content(step)); }
+  const std::string& run() const { return folder_.path(); }
+  std::string file(long step, const char* name) const {
+    return checkpoint_path(run(), step) + "/" + name;
+  }
+  void expect_whole(const Checkpoint& c, long step) {
+    EXPECT_EQ(c.step(), step);
+    EXPECT_EQ(c.state().at("tokens"), step * 100);
+    nn::ParameterSet set;
+    auto& p = set.add({.name = "w", .shape = w_.shape()});
+    p.set(leaf_of(w_.shape(), 0.5f));
+    c.copy_weights(set.all());
+    const auto state = c.optimizer_state();
+    ASSERT_EQ(state.size(), 1u);
+    const auto value = static_cast<float>(step);
+    for (std::size_t i = 0; i < w_.size(); ++i) {
+      ASSERT_EQ(p.value.data<float>()[i], value);
+      ASSERT_EQ(state[0].array.data<float>()[i], -value);
+    }
+  }
+
+  TestFolder folder_;
+  mx::array w_ = leaf_of({64, 100}, 0), m_ = leaf_of({64, 100}, 0);
+};
+
+TEST_F(CheckpointTest, ComesBackAsItWas) {
+  save(7);
+  EXPECT_TRUE(fs::exists(run() + "/checkpoints/step-000007/checksums.json"));
+  const auto latest = latest_valid(run());
+  ASSERT_TRUE(latest.checkpoint);
+  EXPECT_TRUE(latest.skipped.empty());
+  expect_whole(*latest.checkpoint, 7);
+}
+
+// Masters, packed companions and every kind of optimiser state, bit for bit.
+TEST_F(CheckpointTest, HoldsModelAndOptimizerExactly) {
+  for (const char* name : {"adamw", "adamw8bit", "muon", "adafactor"}) {
+    SCOPED_TRACE(name);
+    nn::ParameterSet set, other;
+    for (auto* s : {&set, &other}) {
+      for (const mx::Shape& shape : {mx::Shape{70, 80}, mx::Shape{33}}) {
+        auto& p = s->add(
+            {.name = "p" + std::to_string(shape.size()), .shape = shape}
+        );
+        p.set(leaf_of(shape, 1));
+        if (shape.size() == 2) {
+          nn::pack(p, mx::bfloat16, ops::PackedOrders::both);
+        }
+      }
+    }
+    const auto gradients = [&](std::uint64_t seed) {
+      std::vector<mx::array> out;
+      for (const auto* p : set.all()) {
+        out.push_back(ops::normal_input(p->shape, mx::float32, seed++));
+        out.back().eval();
+      }
+      return out;
+    };
+    auto a = optim::Optimizer::make({.name = name}, set.all());
+    auto b = optim::Optimizer::make({.name = name}, other.all());
+    a->step(gradients(1), 1, 0.01);
+    a->step(gradients(3), 1, 0.01);
+    const auto path =
+        save_checkpoint(run(), {2, weights_of(set.all()), a->state(), {}});
+    const auto c = Checkpoint::load(path);
+    c.copy_weights(other.all());
+    b->restore(c.optimizer_state());
+    EXPECT_EQ(b->steps(), 2);
+    a->step(gradients(5), 1, 0.01);
+    b->step(gradients(5), 1, 0.01);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto *x = set.all()[i], *y = other.all()[i];
+      EXPECT_EQ(
+          std::memcmp(
+              x->value.data<void>(), y->value.data<void>(), x->value.nbytes()
+          ),
+          0
+      );
+    }
+    const auto *x = set.all()[0]->packed.get(),
+               *y = other.all()[0]->packed.get();
+    EXPECT_EQ(
+        std::memcmp(
+            x->forward(), y->forward(), x->family().packed_bytes(70, 80)
+        ),
+        0
+    );
+  }
+}
+
+TEST_F(CheckpointTest, BrokenOnesAreNamedAndPassedOver) {
+  for (const long step : {1, 2, 3, 4, 5}) save(step);
+  {
+    std::fstream f(
+        file(5, "weights.safetensors"), std::ios::in | std::ios::out
+    );
+    f.seekp(2000);
+    f.put('!');
+  }
+  fs::resize_file(file(4, "optimizer.safetensors"), 50);
+  fs::remove(file(3, "state.json"));
+  write_file_atomically(file(2, "checksums.json"), "{\"files\": 3}");
+  const auto latest = latest_valid(run());
+  ASSERT_TRUE(latest.checkpoint);
+  expect_whole(*latest.checkpoint, 1);
+  ASSERT_EQ(latest.skipped.size(), 4u);
+  const char* named[] = {
+      "weights.safetensors", "optimizer.safetensors", "state.json",
+      "checksums.json"
+  };
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NE(latest.skipped[i].find(named[i]), std::string::npos)
+        << latest.skipped[i];
+    EXPECT_EQ(latest.skipped[i].find('\n'), std::string::npos);
+  }
+}
+
+TEST_F(CheckpointTest, AFolderUnderAnotherNameIsRefused) {
+  save(1);
+  fs::rename(checkpoint_path(run(), 1), checkpoint_path(run(), 9));
+  const auto latest = latest_valid(run());
+  EXPECT_FALSE(latest.checkpoint);
+  EXPECT_EQ(latest.skipped.size(), 1u);
+}
+
+TEST_F(CheckpointTest, NothingThereIsNothing) {
+  EXPECT_FALSE(latest_valid(run()).checkpoint);
+  EXPECT_TRUE(checkpoint_steps(run()).empty());
+  EXPECT_FALSE(best_checkpoint(run()));
+  EXPECT_THROW(Checkpoint::load(run() + "/none"), Error);
+}
+
+TEST_F(CheckpointTest, TheLastOnesAndTheBestAreKept) {
+  for (long step = 1; step <= 3; ++step) save(step);
+  set_best(run(), {2, 1.5});
+  for (long step = 4; step <= 6; ++step) save(step);
+  EXPECT_EQ(prune_checkpoints(run(), 2), (std::vector<long>{1, 3, 4}));
+  EXPECT_EQ(checkpoint_steps(run()), (std::vector<long>{2, 5, 6}));
+  EXPECT_EQ(best_checkpoint(run())->step, 2);
+  EXPECT_EQ(best_checkpoint(run())->loss, 1.5);
+  EXPECT_THROW(set_best(run(), {1, 1.0}), UsageError);
+  EXPECT_THROW(prune_checkpoints(run(), 0), UsageError);
+  write_file_atomically(run() + "/best.json", "{}");
+  EXPECT_THROW(best_checkpoint(run()), FormatError);
+}
+
+TEST_F(CheckpointTest, AStepMayBeSavedAgain) {
+  save(3);
+  auto again = content(3);
+  again.state["tokens"] = 1;
+  save_checkpoint(run(), again);
+  EXPECT_EQ(latest_valid(run()).checkpoint->state().at("tokens"), 1);
+  EXPECT_EQ(checkpoint_steps(run()), (std::vector<long>{3}));
+}
+
+TEST_F(CheckpointTest, LeftoversOfAnInterruptedSaveAreCleared) {
+  save(1);
+  save(2);
+  const std::string folder = run() + "/checkpoints/";
+  fs::create_directory(folder + ".new-step-000003");
+  // Interrupted between the two renames, and after them.
+  fs::rename(folder + "step-000002", folder + ".old-step-000002");
+  fs::create_directory(folder + ".old-step-000001");
+  prune_checkpoints(run(), 5);
+  EXPECT_EQ(checkpoint_steps(run()), (std::vector<long>{1, 2}));
+  expect_whole(*latest_valid(run()).checkpoint, 2);
+  EXPECT_EQ(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2
+  );
+}
+
+TEST_F(CheckpointTest, RefusesAnotherModelsWeights) {
+  save(1);
+  const auto c = Checkpoint::load(checkpoint_path(run(), 1));
+  const auto refuse = [&](const char* name, mx::Shape shape, bool more) {
+    nn::ParameterSet set;
+    set.add({.name = name, .shape = shape}).set(leaf_of(shape, 3));
+    if (more) set.add({.name = "x", .shape = {2}}).set(leaf_of({2}, 3));
+    EXPECT_THROW(c.copy_weights(set.all()), FormatError);
+    EXPECT_EQ(set.all()[0]->value.data<float>()[0], 3);
+  };
+  refuse("v", {64, 100}, false);
+  refuse("w", {100, 64}, false);
+  refuse("w", {64, 100}, true);
+}
+
+// In a child process, where files may not pass a size: as a full disk does, a
+// write fails halfway.
+TEST_F(CheckpointTest, AFailedWriteLeavesTheOldOnes) {
+  save(1);
+  const auto next = content(2);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{10000, 10000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      save_checkpoint(run(), next);
+    } catch (const IoError& e) {
+      const std::string what = e.what();
+      const bool clear = what.find("step 2 was not saved") != what.npos &&
+                         what.find("weights.safetensors") != what.npos &&
+                         !e.hint().empty();
+      _exit(clear ? 0 : 2);
+    }
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(
+      std::distance(
+          fs::directory_iterator(run() + "/checkpoints"),
+          fs::directory_iterator()
+      ),
+      1
+  );
+  expect_whole(*latest_valid(run()).checkpoint, 1);
+}
+
+// A child saves, marks the best and prunes without end and is killed at 50
+// random moments. Whenever it was, the newest whole checkpoint is at least the
+// last one whose save had returned.
+TEST_F(CheckpointTest, SurvivesKillAtRandomMoments) {
+  const auto start = std::chrono::steady_clock::now();
+  save(1);
+  const std::chrono::microseconds one_save =
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::steady_clock::now() - start
+      );
+  // Moments of about three saves, on a slow disk of what time allows.
+  const auto longest = static_cast<unsigned>(
+      std::clamp<long>(3 * one_save.count(), 1000, 200000)
+  );
+  long least = 1;
+  std::mt19937 random(5);
+  for (int kill_number = 0; kill_number < 50; ++kill_number) {
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    const long first = least + 1;
+    const pid_t child = fork();
+    if (child == 0) {
+      for (long step = first;; ++step) {
+        save_checkpoint(run(), content(step));
+        if (write(told[1], &step, sizeof step) != sizeof step) _exit(1);
+        if (step % 3 == 0) set_best(run(), {step, 1.0});
+        prune_checkpoints(run(), 2);
+        if (step % 2 == 0) save_checkpoint(run(), content(step));
+      }
+    }
+    close(told[1]);
+    usleep(std::uniform_int_distribution<unsigned>(0, longest)(random));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    for (long step = 0; read(told[0], &step, sizeof step) == sizeof step;) {
+      least = step;
+    }
+    close(told[0]);
+    // What the next start does first.
+    prune_checkpoints(run(), 2);
+    const auto latest = latest_valid(run());
+    ASSERT_TRUE(latest.checkpoint) << kill_number;
+    EXPECT_TRUE(latest.skipped.empty()) << latest.skipped[0];
+    ASSERT_GE(latest.checkpoint->step(), least);
+    least = latest.checkpoint->step();
+    expect_whole(*latest.checkpoint, least);
+    if (const auto best = best_checkpoint(run())) {
+      EXPECT_NO_THROW(Checkpoint::load(checkpoint_path(run(), best->step)));
+    }
+  }
+  EXPECT_GT(least, 10) << "too few saves to have been interrupted";
+}
+
+}  // namespace
+}  // namespace hearth::train

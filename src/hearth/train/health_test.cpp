@@ -1,0 +1,160 @@
+#include "hearth/train/health.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+
+namespace hearth::train {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A falling loss with noise and norms around 1.
+class Trial {
+ public:
+  explicit Trial(HealthConfig config = {}) : health(config) {}
+
+  HealthAction good() {
+    const double trend = 3 + 4 * std::exp(-0.01 * static_cast<double>(step));
+    return judge(trend + 0.1 * noise_(random_), std::exp(0.2 * noise_(random_)))
+        .action;
+  }
+  HealthVerdict judge(double loss, double norm) {
+    return health.judge(step++, loss, norm);
+  }
+  void warm(int steps = 100) {
+    for (int i = 0; i < steps; ++i) ASSERT_EQ(good(), HealthAction::apply) << i;
+  }
+
+  Health health;
+  long step = 1;
+
+ private:
+  std::mt19937 random_{11};
+  std::normal_distribution<double> noise_;
+};
+
+TEST(Health, AnOrdinaryRunIsLeftAlone) {
+  Trial run;
+  run.warm(5000);
+  EXPECT_EQ(run.health.lr_factor(), 1);
+}
+
+TEST(Health, WhatIsNotFiniteIsSkippedFromTheFirstStep) {
+  for (const double bad : {kNaN, kInfinity, -kInfinity}) {
+    Trial run;
+    EXPECT_EQ(run.judge(bad, 1).action, HealthAction::skip);
+    EXPECT_EQ(run.judge(1, std::abs(bad)).action, HealthAction::skip);
+    EXPECT_EQ(run.good(), HealthAction::apply);
+  }
+  HealthConfig off;
+  off.enabled = false;
+  Trial run(off);
+  run.warm();
+  EXPECT_EQ(run.judge(1e6, 1e6).action, HealthAction::apply);
+  EXPECT_EQ(run.judge(kNaN, 1).action, HealthAction::skip);
+}
+
+TEST(Health, SpikesAreSkippedAndExplained) {
+  Trial run;
+  run.warm();
+  const auto loss = run.judge(12, 1);
+  EXPECT_EQ(loss.action, HealthAction::skip);
+  EXPECT_NE(loss.reason.find("step 101"), std::string::npos) << loss.reason;
+  EXPECT_NE(loss.reason.find("loss 12"), std::string::npos) << loss.reason;
+  EXPECT_EQ(run.good(), HealthAction::apply);
+  const auto norm = run.judge(4, 50);
+  EXPECT_EQ(norm.action, HealthAction::skip);
+  EXPECT_NE(norm.reason.find("norm 50"), std::string::npos) << norm.reason;
+  // A loss or norm that is low is no spike.
+  EXPECT_EQ(run.judge(0.01, 1e-4).action, HealthAction::apply);
+}
+
+// A flat window would make any ripple many deviations.
+TEST(Health, ARippleOnAFlatLossIsNoSpike) {
+  Trial run;
+  for (int i = 0; i < 80; ++i) run.judge(2.0, 1.0);
+  EXPECT_EQ(run.judge(2.1, 1.5).action, HealthAction::apply);
+  EXPECT_EQ(run.judge(3.0, 1.0).action, HealthAction::skip);
+}
+
+TEST(Health, NothingIsJudgedBeforeEnoughIsKnown) {
+  Trial run;
+  for (const double loss : {9.0, 3.0, 8.0, 2.0, 30.0}) {
+    EXPECT_EQ(run.judge(loss, 1).action, HealthAction::apply);
+  }
+}
+
+TEST(Health, ThreeInARowRollBackAndThreeMoreStop) {
+  Trial run;
+  run.warm();
+  EXPECT_EQ(run.judge(kNaN, 1).action, HealthAction::skip);
+  EXPECT_EQ(run.judge(20, 1).action, HealthAction::skip);
+  EXPECT_EQ(run.health.lr_factor(), 1);
+  EXPECT_EQ(run.judge(kNaN, kNaN).action, HealthAction::roll_back);
+  EXPECT_EQ(run.health.lr_factor(), 0.5);
+  run.warm(10);
+  EXPECT_EQ(run.judge(kNaN, 1).action, HealthAction::skip);
+  EXPECT_EQ(run.judge(kNaN, 1).action, HealthAction::skip);
+  const auto last = run.judge(kNaN, 1);
+  EXPECT_EQ(last.action, HealthAction::stop);
+  EXPECT_NE(last.reason.find("optim.lr"), std::string::npos) << last.reason;
+}
+
+TEST(Health, AGoodStepStartsTheCountAnew) {
+  Trial run;
+  run.warm();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(run.judge(kNaN, 1).action, HealthAction::skip);
+    EXPECT_EQ(run.judge(kNaN, 1).action, HealthAction::skip);
+    EXPECT_EQ(run.good(), HealthAction::apply);
+  }
+}
+
+TEST(Health, ARollBackLongPastIsForgotten) {
+  Trial run;
+  const auto three = [&] {
+    run.judge(kNaN, 1);
+    run.judge(kNaN, 1);
+    return run.judge(kNaN, 1).action;
+  };
+  run.warm();
+  EXPECT_EQ(three(), HealthAction::roll_back);
+  run.warm(256);
+  EXPECT_EQ(three(), HealthAction::roll_back);
+  EXPECT_EQ(run.health.lr_factor(), 0.25);
+  run.warm(255);
+  EXPECT_EQ(three(), HealthAction::stop);
+}
+
+TEST(Health, ContinuesFromItsState) {
+  Trial a, b;
+  a.warm();
+  b.warm();
+  a.judge(kNaN, 1);
+  b.judge(kNaN, 1);
+  Health again{HealthConfig{}};
+  again.restore(parse_json(to_json_line(a.health.state()), "state"));
+  a.health = again;
+  for (int i = 0; i < 30; ++i) {
+    const double loss = i % 7 == 3 ? 5.0 : 4.4;
+    const auto x = a.judge(loss, 1.0 + i), y = b.judge(loss, 1.0 + i);
+    EXPECT_EQ(x.action, y.action);
+    EXPECT_EQ(x.reason, y.reason);
+  }
+  EXPECT_EQ(to_json_line(a.health.state()), to_json_line(b.health.state()));
+  EXPECT_THROW(again.restore(Json::object()), FormatError);
+  auto uneven = a.health.state();
+  uneven["norms"] = Json::array();
+  EXPECT_THROW(again.restore(uneven), FormatError);
+  uneven["norms"] = "x";
+  EXPECT_THROW(again.restore(uneven), FormatError);
+}
+
+}  // namespace
+}  // namespace hearth::train

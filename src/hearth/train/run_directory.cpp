@@ -1,0 +1,115 @@
+#include "hearth/train/run_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "hearth/base/atomic_file.h"
+#include "hearth/base/error.h"
+
+namespace hearth::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLock = "lock";
+// What a run writes, and so what overwriting one removes.
+constexpr std::array kOwn = {"config.yaml", "machine.json", "version",
+                             "best.json",   "checkpoints",  "metrics.jsonl"};
+
+bool has_content(const std::string& path) {
+  return std::any_of(
+      fs::directory_iterator(path), fs::directory_iterator(),
+      [](const auto& entry) { return entry.path().filename() != kLock; }
+  );
+}
+
+void require_empty(const std::string& path) {
+  if (!has_content(path)) return;
+  throw UsageError(
+      fmt::format("[train.run] {} must be empty or new", path),
+      fmt::format(
+          "continue it with --resume {}, replace it with --force, or give "
+          "another folder with -o",
+          path
+      )
+  );
+}
+
+void make_folder(const std::string& path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed || !fs::is_directory(path)) {
+    throw IoError(
+        fmt::format(
+            "cannot create {}: {}", path,
+            failed ? failed.message() : "a file of that name is there"
+        )
+    );
+  }
+}
+
+// The kernel frees the lock when the process dies, so one that is held is
+// held by a living process; the number in the file is for the message.
+FileHandle take_lock(const std::string& path) {
+  const std::string name = path + "/" + kLock;
+  FileHandle lock = FileHandle::open(name, O_RDWR | O_CREAT, "create");
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) throw IoError::from_errno("lock", name);
+    throw UsageError(
+        fmt::format(
+            "[train.run] {} must not be in use, but process {} trains in it",
+            path, read_text_file(name, 64)
+        ),
+        "wait for it or stop it, or give another folder with -o"
+    );
+  }
+  if (ftruncate(lock.get(), 0) != 0) throw IoError::from_errno("write", name);
+  const std::string pid = std::to_string(getpid());
+  lock.write(std::as_bytes(std::span(pid)));
+  return lock;
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::string path, RunMode mode)
+    : path_(std::move(path)) {
+  if (mode == RunMode::resume && !fs::exists(file("config.yaml"))) {
+    throw UsageError(
+        fmt::format("[train.run] {} must hold a run to resume", path_),
+        "start one with -o instead of --resume"
+    );
+  }
+  make_folder(path_);
+  // Before the lock, so that a foreign folder is left as it is, and after it,
+  // as another process may have been faster.
+  if (mode == RunMode::fresh) require_empty(path_);
+  lock_ = take_lock(path_);
+  if (mode == RunMode::fresh) require_empty(path_);
+  if (mode != RunMode::overwrite) return;
+  for (const char* name : kOwn) fs::remove_all(file(name));
+}
+
+std::string RunDirectory::file(std::string_view name) const {
+  return (fs::path(path_) / name).string();
+}
+
+void RunDirectory::describe(const RunDescription& description) const {
+  write_file_atomically(
+      file("machine.json"), to_json_text(description.machine)
+  );
+  write_file_atomically(file("version"), description.version + "\n");
+  // The last one: a folder that has it is a run.
+  write_file_atomically(file("config.yaml"), description.config);
+}
+
+}  // namespace hearth::train

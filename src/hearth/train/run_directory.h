@@ -1,0 +1,43 @@
+#pragma once
+// The folder a run lives in: its resolved config, the machine, the version,
+// metrics and checkpoints. One process at a time holds it.
+#include <string>
+#include <string_view>
+
+#include "hearth/base/file_handle.h"
+#include "hearth/base/json.h"
+
+namespace hearth::train {
+
+enum class RunMode : unsigned char {
+  fresh,      // there must be nothing yet
+  overwrite,  // what an earlier run left is removed, and nothing else
+  resume,     // there must be a run
+};
+
+struct RunDescription {
+  std::string config;  // the resolved recipe, YAML
+  Json machine;
+  std::string version;
+};
+
+class RunDirectory {
+ public:
+  // Makes the folder where it is missing and locks it. Throws UsageError with
+  // a hint when the mode does not suit what is there, or when another process
+  // trains in it. A lock goes with its process, however that ends.
+  RunDirectory(std::string path, RunMode mode);
+
+  const std::string& path() const { return path_; }
+  std::string file(std::string_view name) const;
+  std::string metrics_path() const { return file("metrics.jsonl"); }
+
+  // Writes config.yaml, machine.json and version, each whole or not at all.
+  void describe(const RunDescription& description) const;
+
+ private:
+  std::string path_;
+  FileHandle lock_;
+};
+
+}  // namespace hearth::train

@@ -1,0 +1,147 @@
+#include "hearth/train/run_directory.h"
+
+#include <csignal>
+#include <fstream>
+#include <optional>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/atomic_file.h"
+#include "hearth/base/error.h"
+#include "hearth/train/metrics_log.h"
+#include "hearth/train/test_folder_test.h"
+
+namespace hearth::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string message_of(const std::string& path, RunMode mode) {
+  try {
+    const RunDirectory run(path, mode);
+  } catch (const UsageError& e) {
+    return std::string(e.what()) + " / " + e.hint();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(RunDirectory, DescribesARunAndRefusesToStartOverIt) {
+  const TestFolder folder;
+  const std::string path = folder.path() + "/runs/a";
+  {
+    const RunDirectory run(path, RunMode::fresh);
+    run.describe({"steps: 3\n", {{"cores", 2}}, "1.2.3"});
+  }
+  EXPECT_EQ(read_text_file(path + "/config.yaml"), "steps: 3\n");
+  EXPECT_EQ(read_json_file(path + "/machine.json").at("cores"), 2);
+  EXPECT_EQ(read_text_file(path + "/version"), "1.2.3\n");
+  const std::string refused = message_of(path, RunMode::fresh);
+  EXPECT_TRUE(has(refused, "must be empty")) << refused;
+  EXPECT_TRUE(has(refused, "--resume " + path)) << refused;
+  EXPECT_TRUE(has(refused, "--force")) << refused;
+  EXPECT_EQ(message_of(path, RunMode::resume), "");
+}
+
+TEST(RunDirectory, AForeignFolderIsLeftAsItIs) {
+  const TestFolder folder;
+  write_file_atomically(folder.path() + "/letter.txt", "dear");
+  EXPECT_NE(message_of(folder.path(), RunMode::fresh), "");
+  EXPECT_FALSE(fs::exists(folder.path() + "/lock"));
+  EXPECT_NE(message_of(folder.path(), RunMode::resume), "");
+}
+
+TEST(RunDirectory, OverwritingRemovesTheRunAndNothingElse) {
+  const TestFolder folder;
+  const std::string path = folder.path();
+  RunDirectory(path, RunMode::fresh).describe({"a: 1\n", {}, "1"});
+  fs::create_directories(path + "/checkpoints/step-000001");
+  write_file_atomically(path + "/metrics.jsonl", "{}\n");
+  write_file_atomically(path + "/notes.txt", "mine");
+  const RunDirectory run(path, RunMode::overwrite);
+  EXPECT_FALSE(fs::exists(path + "/checkpoints"));
+  EXPECT_FALSE(fs::exists(path + "/metrics.jsonl"));
+  EXPECT_FALSE(fs::exists(path + "/config.yaml"));
+  EXPECT_TRUE(fs::exists(path + "/notes.txt"));
+}
+
+TEST(RunDirectory, ResumeNeedsARun) {
+  const TestFolder folder;
+  const auto missing = message_of(folder.path() + "/none", RunMode::resume);
+  EXPECT_TRUE(has(missing, "must hold a run")) << missing;
+  EXPECT_FALSE(fs::exists(folder.path() + "/none"));
+}
+
+// Another process holds the lock, is named, and is killed: its lock goes.
+TEST(RunDirectory, OneProcessAtATimeAndADeadOneDoesNotCount) {
+  const TestFolder folder;
+  const std::string path = folder.path();
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const RunDirectory run(path, RunMode::fresh);
+    run.describe({"a: 1\n", {}, "1"});
+    [[maybe_unused]] const auto n = write(ready[1], "x", 1);
+    pause();
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  for (const RunMode mode : {RunMode::resume, RunMode::overwrite}) {
+    const std::string refused = message_of(path, mode);
+    EXPECT_TRUE(has(refused, std::to_string(child))) << refused;
+  }
+  EXPECT_TRUE(fs::exists(path + "/config.yaml"));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(message_of(path, RunMode::resume), "");
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST(MetricsLog, AppendsLinesThatAreReadableAtOnce) {
+  const TestFolder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  MetricsLog log(path, -1);
+  log.append({{"step", 1}, {"loss", 2.5}});
+  EXPECT_EQ(read_text_file(path), "{\"step\":1,\"loss\":2.5}\n");
+  log.append({{"step", 2}});
+  EXPECT_EQ(read_text_file(path), "{\"step\":1,\"loss\":2.5}\n{\"step\":2}\n");
+  EXPECT_THROW(log.append({{"loss", 1}}), UsageError);
+  EXPECT_THROW(log.append({{"step", "x"}}), UsageError);
+}
+
+TEST(MetricsLog, ResumingCutsLaterStepsAndTornLines) {
+  const TestFolder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  {
+    MetricsLog log(path, -1);
+    for (int step = 1; step <= 5; ++step) log.append({{"step", step}});
+  }
+  std::ofstream(path, std::ios::app) << "not json\n{\"step\":6,\"lo";
+  {
+    MetricsLog log(path, 3);
+    EXPECT_EQ(log.dropped(), 4);
+    log.append({{"step", 4}, {"again", true}});
+  }
+  EXPECT_EQ(
+      read_text_file(path),
+      "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n{\"step\":4,\"again\":true}\n"
+  );
+  EXPECT_EQ(MetricsLog(path, 4).dropped(), 0);
+  EXPECT_EQ(MetricsLog(folder.path() + "/new.jsonl", 4).dropped(), 0);
+  {
+    const MetricsLog fresh(path, -1);
+  }
+  EXPECT_EQ(read_text_file(path), "");
+}
+
+}  // namespace
+}  // namespace hearth::train
