@@ -20,6 +20,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEARTH = "build/release/hearth bench train --filter {work} --threads {threads} --json"
@@ -75,16 +76,19 @@ def spread(values):
 def run_hearth(command):
     """The fastest tokens/s row of one run with the process's own peak, or why
     there is none."""
-    try:
-        process = subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, cwd=ROOT)
-    except OSError as e:
-        return None, str(e)
-    text, errors = process.stdout.read(), process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
+    with tempfile.TemporaryFile("w+") as errors:
+        try:
+            process = subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, stderr=errors,
+                                       text=True, cwd=ROOT)
+        except OSError as e:
+            return None, str(e)
+        text = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        errors.seek(0)
+        said = (errors.read() + text).split()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        return None, (errors.strip().splitlines() or [f"exit {process.returncode}"])[-1]
+        return None, f"exit {process.returncode}: {' '.join(said)[:200]}"
     rows = [r for r in json.loads(text)["rows"] if r.get("unit") == "tokens/s"]
     if not rows:
         return None, "no row in tokens/s"

@@ -118,7 +118,9 @@ class Trainer:
         self.loss = torch.compile(self.model) if args.compile else self.model
         self.ids = torch.randint(0, shape[5], (batch, length + 1))
         parameters = sum(p.numel() for p in self.model.parameters())
-        self.flops = (6 * parameters + 12 * shape[1] * shape[0] * length) * self.tokens
+        # A frozen weight has no gradient of its own to compute.
+        each = 4 if args.work.startswith("lora") else 6
+        self.flops = (each * parameters + 12 * shape[1] * shape[0] * length) * self.tokens
 
     def step(self):
         start = time.perf_counter()
