@@ -36,6 +36,7 @@ function(hearth_area name)
     target_link_libraries(hearth_${name} PUBLIC mlx)
   endif()
   target_precompile_headers(hearth_${name} PRIVATE ${arg_PRECOMPILE})
+  _hearth_unity(hearth_${name} "${sources}" 6)
 
   _hearth_glob(headers *.h)
   list(FILTER headers EXCLUDE REGEX "_(impl|test)\\.h$")
@@ -69,8 +70,30 @@ function(_hearth_platform list)
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
+# Compiles files of an area together, up to `size` at a time: most of a small
+# file's time goes into its headers. tools/unity_groups.py says which may be.
+function(_hearth_unity target sources size)
+  find_program(HEARTH_PYTHON python3)
+  if(NOT HEARTH_UNITY OR NOT HEARTH_PYTHON)
+    return()
+  endif()
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  execute_process(COMMAND ${HEARTH_PYTHON} ${PROJECT_SOURCE_DIR}/tools/unity_groups.py
+      ${size} ${sources}
+    OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]+" groups "${lines}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set(count 0)
+  foreach(group IN LISTS groups)
+    math(EXPR count "${count} + 1")
+    string(REPLACE "|" ";" files "${group}")
+    set_source_files_properties(${files} PROPERTIES UNITY_GROUP ${count})
+  endforeach()
+endfunction()
+
 function(_hearth_unit_tests name tests)
   add_executable(hearth_${name}_tests ${tests})
+  _hearth_unity(hearth_${name}_tests "${tests}" 4)
   target_link_libraries(hearth_${name}_tests PRIVATE
     hearth_${name} hearth_flags GTest::gtest GTest::gtest_main)
   target_compile_definitions(hearth_${name}_tests PRIVATE

@@ -79,7 +79,7 @@ namespace hearth::data::jinja {{
         runs, special = mapping(function, base)
         emit(name, "CaseRun", [(hex(a), hex(b), str(n), str(d)) for a, b, n, d in runs])
         emit(name + "Special", "CaseSpecial",
-             [(hex(c), *[hex(x) for x in (to + [0, 0])[:3]]) for c, to in special])
+             [(hex(c), "{" + ", ".join(hex(x) for x in (to + [0, 0])[:3]) + "}") for c, to in special])
     print("}  // namespace hearth::data::jinja")
 
 

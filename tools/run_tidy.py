@@ -2,8 +2,6 @@
 """Runs clang-tidy over the project on every core, skipping every file
 that was clean before and has not changed since, its headers included.
 
-Folders in tools/tidy_later.txt are left out.
-
 usage: run_tidy.py BUILD_DIR [--all]"""
 import concurrent.futures
 import hashlib
@@ -17,25 +15,24 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIDY = ROOT / ".deps/venv/bin/clang-tidy"
 
 
-def later():
-    lines = (ROOT / "tools/tidy_later.txt").read_text().splitlines()
-    return tuple(str(ROOT / line) for line in lines if line and not line.startswith("#"))
-
-
 def commands(build):
-    """One compile command a source file, tests left out; for kernels the
-    plainest table's."""
+    """One compile command a source file or unit of files, tests left out; for
+    kernels the plainest table's."""
     chosen = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        path = pathlib.Path(entry["file"])
-        if (ROOT / "src") not in path.parents or path.name.endswith("_test.cpp"):
+        path, command = pathlib.Path(entry["file"]), entry["command"]
+        if not is_unit(path) and (ROOT / "src") not in path.parents:
             continue
-        if str(path).startswith(later()):
+        if path.name.endswith("_test.cpp") or "_tests.dir/" in command:
             continue
-        isa_file = path.name.endswith("_isa.cpp")
-        if not isa_file or "HEARTH_ISA=generic" in entry["command"]:
+        if not path.name.endswith("_isa.cpp") or "HEARTH_ISA=generic" in command:
             chosen.setdefault(path, entry)
     return chosen
+
+
+def is_unit(path):
+    """Whether CMake made it to compile several sources at once."""
+    return path.parent.name == "Unity"
 
 
 def dependencies(build):
@@ -50,19 +47,27 @@ def dependencies(build):
     return deps
 
 
+def rules():
+    """What decides a finding beside the code: the checks and their version."""
+    return [ROOT / "tools/pins.txt", ROOT / ".clang-tidy", *(ROOT / "src").rglob(".clang-tidy")]
+
+
 def fingerprint(paths):
-    digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
+    digest = hashlib.sha256()
     for path in sorted(set(map(str, paths))):
         digest.update(path.encode() + pathlib.Path(path).read_bytes())
     return digest.hexdigest()
 
 
 def check(path, build):
-    # GCC's own flags mean nothing to clang.
-    # GCC's library uses names that clang calls deprecated.
+    # GCC's own flags mean nothing to clang, and GCC's library uses names that
+    # clang calls deprecated.
     off = ["unknown-warning-option", "unused-command-line-argument", "ignored-optimization-argument", "ignored-gch", "deprecated-declarations"]
-    unknown = [f"--extra-arg=-Wno-{warning}" for warning in off]
-    run = subprocess.run([str(TIDY), "-p", str(build), "--quiet", *unknown, str(path)], capture_output=True, text=True)
+    options = [f"--extra-arg=-Wno-{warning}" for warning in off]
+    if is_unit(path):
+        # It includes source files: that is its point.
+        options.append("--checks=-bugprone-suspicious-include")
+    run = subprocess.run([str(TIDY), "-p", str(build), "--quiet", *options, str(path)], capture_output=True, text=True)
     return run.returncode, run.stdout + (run.stderr if run.returncode else "")
 
 
@@ -74,7 +79,7 @@ def main(build, everything):
     prints, todo = {}, []
     for path, entry in commands(build).items():
         known = deps.get(entry.get("output", ""), [])
-        prints[path] = fingerprint([path, *known])
+        prints[path] = fingerprint([path, *known, *rules()])
         if clean.get(str(path)) != prints[path]:
             todo.append(path)
     failed = 0

@@ -77,5 +77,39 @@ class Planted(unittest.TestCase):
         self.assertIn("which does not exist", self.check("check_map.py")[1])
 
 
+class Unity(unittest.TestCase):
+    """Files that must not be joined are not."""
+
+    def grouped(self, **files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                pathlib.Path(folder, name + ".cpp").write_text(text)
+            paths = [os.path.join(folder, name + ".cpp") for name in files]
+            command = [sys.executable, SOURCE / "tools/unity_groups.py", "6", *paths]
+            out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return [[pathlib.Path(path).stem for path in line.split("|")] for line in out.splitlines()]
+
+    def test_files_without_a_common_name_are_joined(self):
+        self.assertEqual(self.grouped(a="int one() {\n}\n", b="int two() {\n}\n"), [["a", "b"]])
+
+    def test_a_name_declared_twice_keeps_files_apart(self):
+        for first, second in (
+            ("int f(int x) {", "long f(long x) {"),
+            ("struct Config {", "class Config {"),
+            ("constexpr int kSize = 3;", "const long kSize = 4;"),
+            ("const Entry kTable[] = {", "int kTable;"),
+            ("std::vector<int> made(", "template <class T>\nT made(T x) {"),
+            ("using Word = int;", "using Word = long;"),
+        ):
+            self.assertEqual(self.grouped(a=first + "\n", b=second + "\n"), [], first)
+
+    def test_a_macro_or_an_opened_namespace_stays_alone(self):
+        for text in ("#define X 1\n", "using namespace std;\n", '#include "hearth/data/help_test.h"\n'):
+            self.assertEqual(self.grouped(a=text, b="int two() {\n}\n"), [], text)
+
+    def test_members_of_a_class_are_no_names_of_the_file(self):
+        self.assertEqual(self.grouped(a="void A::go() {\n}\n", b="void B::go() {\n}\n"), [["a", "b"]])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -15,7 +15,8 @@ configure() {
   dir=$(preset_dir "$preset")
   # Ninja configures again by itself when a CMake file changed.
   [ -e "$dir/build.ninja" ] && return 0
-  stage "configure $preset" "$CMAKE" --preset "$preset" -B "$dir" ${MLX_OPTIONS[@]+"${MLX_OPTIONS[@]}"}
+  stage "configure $preset" "$CMAKE" --preset "$preset" -B "$dir" \
+    ${HEARTH_UNITY:+"-DHEARTH_UNITY=$HEARTH_UNITY"} ${MLX_OPTIONS[@]+"${MLX_OPTIONS[@]}"}
 }
 
 build_preset() {

@@ -102,22 +102,54 @@ cmd_lint() {
   STAGE_SHOW=1 stage "clang-tidy" python3 tools/run_tidy.py "$(preset_dir release)" "$@"
 }
 
+# Every target, as many at a time as there are cores; what they found stays in
+# build/fuzz/corpus for the next run.
 cmd_fuzz() {
-  local seconds=${1:-30} only=${2:-} target start
-  setup "clang libclang-rt-dev"
-  build_preset fuzz
-  for target in build/fuzz/tests/fuzz/fuzz_*; do
-    case $target in *.*) continue ;; esac
-    case $target in *"$only"*) ;; *) continue ;; esac
-    mkdir -p "build/fuzz/corpus/$(basename "$target")"
-    STAGE_SHOW=1 stage "$(basename "$target"), $seconds s" fuzz_one "$target" "$seconds"
+  local seconds=30 only= target names=
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --seconds) seconds=${2:-}; [ $# -gt 1 ] && shift ;;
+      --seconds=*) seconds=${1#*=} ;;
+      -*) fail "fuzz takes --seconds N and a part of a target's name, got '$1'" 2 ;;
+      *) only=$1 ;;
+    esac
+    shift
   done
+  case $seconds in "" | *[!0-9]*) fail "--seconds must be a whole number, got '$seconds'" 2 ;; esac
+  [ "$(uname -s)" = Linux ] || fail "fuzzing needs libFuzzer, which Apple's compiler lacks: run it on Linux"
+  setup "$FUZZ_PACKAGES"
+  build_preset fuzz --target fuzz_targets
+  for target in tests/fuzz/fuzz_*"$only"*.cpp; do
+    [ -e "$target" ] || fail "no fuzz target has '$only' in its name: see tests/fuzz" 2
+    names="$names $(basename "$target" .cpp)"
+  done
+  export -f fuzz_one fuzz_seeds
+  # shellcheck disable=SC2086
+  STAGE_SHOW=1 stage "fuzzing, $seconds s each" eval \
+    "printf '%s\n' $names | xargs -P $(cores) -I{} bash -c 'fuzz_one {} $seconds'"
+}
+
+cores() { getconf _NPROCESSORS_ONLN; }
+
+# Files of ours that a target may start from.
+fuzz_seeds() {
+  case $1 in
+    fuzz_yaml) echo profiles ;;
+    fuzz_json | fuzz_jsonl) echo tests/golden ;;
+  esac
 }
 
 fuzz_one() {
-  "$1" -max_total_time="$2" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
-    -artifact_prefix="build/fuzz/$(basename "$1")-" \
-    "build/fuzz/corpus/$(basename "$1")" > build/fuzz/run.log 2>&1 ||
-    { tail -n 30 build/fuzz/run.log >&2; return 1; }
-  grep -E 'stat::number_of_executed_units|stat::new_units_added' build/fuzz/run.log
+  local dir=build/fuzz name=$1 log
+  log=$dir/$name.log
+  mkdir -p "$dir/corpus/$name"
+  # shellcheck disable=SC2046
+  if "$dir/tests/fuzz/$name" -max_total_time="$2" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
+    -artifact_prefix="$dir/$name-" "$dir/corpus/$name" $(fuzz_seeds "$name") > "$log" 2>&1; then
+    printf '   %-24s %s executions\n' "$name" "$(awk '/number_of_executed_units/ { print $2 }' "$log")"
+  else
+    tail -n 30 "$log" >&2
+    printf '   %s FOUND something: %s-*\n' "$name" "$dir/$name" >&2
+    return 255
+  fi
 }

@@ -188,6 +188,8 @@ class FieldVisitor {
       std::string_view name,
       T& value,
       std::string_view help,
+      // Moved where T is a plain value.
+      // NOLINTNEXTLINE(performance-unnecessary-value-param)
       Constraint c = {}
   ) {
     const std::string path = prefix_ + std::string(name);

@@ -72,7 +72,8 @@ std::string GgufMetadata::text(
     std::string fallback
 ) const {
   const auto* value = as<std::string>(find(key), name_, key, "a string");
-  return value ? *value : std::move(fallback);
+  if (value) return *value;
+  return fallback;
 }
 
 std::int64_t GgufMetadata::integer(

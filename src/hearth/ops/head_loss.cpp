@@ -236,7 +236,7 @@ class HeadLogProbs : public CpuOp {
     );
     Arrays g;
     for (const int i : argnums)
-      g.push_back(out[static_cast<std::size_t>(3 + i)]);
+      g.push_back(out[3 + static_cast<std::size_t>(i)]);
     return g;
   }
 

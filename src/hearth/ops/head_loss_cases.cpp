@@ -29,7 +29,7 @@ mx::array targets(const Size& n, std::uint64_t seed) {
   return mx::where(drop, mx::array(-100), t, mx::Device::cpu);
 }
 mx::array weights(const Size& n, mx::Dtype t, std::uint64_t seed) {
-  const auto w = uniform_input({n[0]}, t, seed, -0.5f, 1.5f);
+  auto w = uniform_input({n[0]}, t, seed, -0.5f, 1.5f);
   if (!drops(n)) return w;
   const auto drop = mx::equal(
       integer_input({n[0]}, 6, seed + 1), mx::array(0), mx::Device::cpu

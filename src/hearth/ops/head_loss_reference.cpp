@@ -85,7 +85,7 @@ mx::array logits_of(
   const auto kept = mx::where(
       mx::expand_dims(counting, -1, s), flat, mx::zeros_like(flat, s), s
   );
-  const auto l = mx::matmul(
+  auto l = mx::matmul(
       on.wide(kept), mx::transpose(on.wide(mx::astype(w, h.dtype(), s)), s), s
   );
   if (soft_cap == 0) return l;

@@ -16,7 +16,7 @@ namespace hearth::ops {
 mx::array make_leaf(mx::Shape shape, mx::Dtype dtype, MemoryZone zone) {
   internal::join_memory_ledger();
   if (mx::is_available(mx::Device::gpu)) {
-    auto a = mx::zeros(std::move(shape), dtype);
+    auto a = mx::zeros(shape, dtype);
     a.eval();
     return a;
   }

@@ -31,7 +31,8 @@ void ask_for_huge_pages(
   const std::uintptr_t begin = (address + kPage - 1) / kPage * kPage;
   const std::uintptr_t end = (address + bytes) / kPage * kPage;
   // Advice: where it is refused nothing is lost.
-  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  auto* first = static_cast<std::byte*>(data) + (begin - address);
+  madvise(first, end - begin, MADV_HUGEPAGE);
 #endif
 }
 

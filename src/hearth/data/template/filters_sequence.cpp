@@ -97,9 +97,8 @@ Value map(Runtime& runtime, const Value& value, Arguments& arguments) {
     const Parameters p("map", "*attribute *default", arguments);
     if (!p.has(0)) fail_type("map requires a filter argument");
     for (const Value& item : items_of(value)) {
-      Value found = follow(item, p.at(0));
-      const bool replaced = found.is_undefined() && p.has(1);
-      out.push_back(replaced ? p.at(1) : std::move(found));
+      out.push_back(follow(item, p.at(0)));
+      if (out.back().is_undefined() && p.has(1)) out.back() = p.at(1);
     }
     return generator(std::move(out));
   }
@@ -324,7 +323,7 @@ Value slice(Runtime&, const Value& value, Arguments& arguments) {
 Value groupby(Runtime&, const Value& value, Arguments& arguments) {
   const Parameters p("groupby", "attribute default case_sensitive", arguments);
   const bool exact = truthy(p.get(2, false));
-  const Value attribute = p.at(0);
+  const Value& attribute = p.at(0);
   const auto key = [&](const Value& item) {
     Value found = key_of(item, attribute, exact);
     return found.is_undefined() && p.has(1) ? p.at(1) : found;

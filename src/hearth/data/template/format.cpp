@@ -179,7 +179,8 @@ std::string percent_format(std::string_view format, const Value& arguments) {
       out += format[at++];
       continue;
     }
-    if (++at < format.size() && format[at] == '%') {
+    ++at;
+    if (at < format.size() && format[at] == '%') {
       out += format[at++];
       continue;
     }

@@ -98,7 +98,7 @@ Value dict(Runtime&, Arguments& arguments) {
   return Value::dict(read_dict(arguments));
 }
 
-Value namespace_(Runtime& runtime, Arguments& arguments) {
+Value new_namespace(Runtime& runtime, Arguments& arguments) {
   const auto made = runtime.make_namespace();
   for (const auto& [name, value] : read_dict(arguments).entries) {
     made->set(str(name), value);
@@ -254,7 +254,7 @@ const Value* find_global(std::string_view name) {
   static const Global kGlobals[] = {
       {"range", function("range", range)},
       {"dict", function("dict", dict)},
-      {"namespace", function("namespace", namespace_)},
+      {"namespace", function("namespace", new_namespace)},
       {"raise_exception", function("raise_exception", raise_exception)},
       {"strftime_now", function("strftime_now", strftime_now)},
       {"joiner", function("joiner", joiner)},

@@ -282,7 +282,7 @@ std::string float_repr(double value) {
     const auto zeros = static_cast<std::size_t>(exponent + 1 - count);
     return out + digits + std::string(zeros, '0') + ".0";
   }
-  const auto whole = static_cast<std::size_t>(exponent + 1);
+  const std::size_t whole = static_cast<std::size_t>(exponent) + 1;
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 

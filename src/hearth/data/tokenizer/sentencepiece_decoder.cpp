@@ -33,7 +33,8 @@ class SentencePiece final : public Decoder {
       append_piece(out, rest);
     }
     append_bytes(out, bytes);
-    tokens.assign(1, std::move(out));
+    tokens.clear();
+    tokens.push_back(std::move(out));
   }
 
  private:

@@ -192,7 +192,7 @@ void quantize_row(
 }
 
 // A 32-bit lane: one float, or a pair of bf16 that stays together.
-typedef std::uint32_t __attribute__((may_alias)) Word;
+using Word [[gnu::may_alias]] = std::uint32_t;
 
 // dst[c][r] = src[r][c]; both counts are multiples of 16.
 #if defined(__AVX512F__)

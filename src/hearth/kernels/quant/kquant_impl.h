@@ -11,6 +11,7 @@ namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
 constexpr int kTries = 21;  // stretches from -1 to +1 code in steps of 0.1
+constexpr int kMiddleTry = kTries / 2;
 
 struct Fit {
   float scale = 0.0f, min = 0.0f, error = 0.0f;
@@ -48,7 +49,7 @@ inline Fit search_affine(const float* w, int n, float top) {
   if (!(range > 0.0f)) return best;
   float code[32];
   for (int t = 0; t < kTries; ++t) {
-    const float stretch = 0.1f * static_cast<float>(t - kTries / 2);
+    const float stretch = 0.1f * static_cast<float>(t - kMiddleTry);
     const float inv = (top + stretch) / range;
     for (int i = 0; i < n; ++i) {
       code[i] = round_small(clamp((w[i] - min) * inv, 0.0f, top));
@@ -108,7 +109,7 @@ inline float search_signed(const float* w, int n) {
   if (absolute(edge) < 1.2e-38f) return 0.0f;
   float best_gain = -1.0f, best = 0.0f;
   for (int t = 0; t < kTries; ++t) {
-    const float stretch = 0.1f * static_cast<float>(t - kTries / 2);
+    const float stretch = 0.1f * static_cast<float>(t - kMiddleTry);
     const float inv = -(32.0f + stretch) / edge;
     float xc = 0, cc = 0;
     for (int i = 0; i < n; ++i) {

@@ -28,7 +28,7 @@ void run(int argc, char** argv) {
   if (argc < 5) throw hearth::UsageError("[quant_parity] four arguments");
   const std::string action = argv[1];
   const QuantFormat f = QuantFormat::parse(argv[2]);
-  const long rows = std::atol(argv[3]), cols = std::atol(argv[4]);
+  const long rows = std::stol(argv[3]), cols = std::stol(argv[4]);
   f.check("quant_parity", cols);
   const auto& table = argc > 5 ? hearth::kernels::table_named(argv[5])
                                : hearth::kernels::best();
