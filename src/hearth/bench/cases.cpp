@@ -19,7 +19,7 @@ std::vector<CaseGroup> case_groups() {
       {"base", "thread pool, memory, random numbers", base_cases},
       {"ops", "every differentiable op, forward and gradient", ops_cases},
       {"quant", "products with quantised weights", quant_cases},
-      {"data", "reading records, making batches", dataset_cases},
+      {"data", "tokenizers, reading records, making batches", dataset_cases},
   };
 }
 
