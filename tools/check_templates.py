@@ -101,7 +101,9 @@ def chat_answer(utils, request):
             **{**request["tokens"], **request["variables"]})
         return chats[0]
     result = answer(render)
-    refused = request["continue_final"] and "continue_final_message" in result.get("error", "")
+    # The package refuses in its own words, or trips over content it cannot add to.
+    refused = request["continue_final"] and (
+        "continue_final_message" in result.get("error", "") or isinstance(request["messages"][-1].get("content"), dict))
     return {"error": ANY_ERROR} if refused else result
 
 
