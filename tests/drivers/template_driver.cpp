@@ -45,6 +45,7 @@ Json chat(const Json& request) {
   options.documents = request.value("documents", Json());
   options.variables = request.value("variables", Json::object());
   options.add_generation_prompt = request.value("generation_prompt", false);
+  options.continue_final_message = request.value("continue_final", false);
   options.now = fixed_now();
   static std::map<std::string, ChatTemplate> cache;
   const std::string source = request["source"].get<std::string>();

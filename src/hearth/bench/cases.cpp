@@ -20,7 +20,7 @@ std::vector<CaseGroup> case_groups() {
       {"ops", "every differentiable op, forward and gradient", ops_cases},
       {"quant", "products with quantised weights", quant_cases},
       {"train", "whole training steps", train_cases},
-      {"data", "reading records, making batches", dataset_cases},
+      {"data", "tokenizers, reading records, making batches", dataset_cases},
   };
 }
 

@@ -16,6 +16,8 @@ struct CaseContext {
   bool with_peers = false;
   std::uint64_t seed = 0;
   std::size_t last_cache_bytes = 0;
+  // What the tokenizer cases use instead of generated ones; may be empty.
+  std::string tokenizer, text;
 
   // The peak in the case's unit; 0 where it was not measured.
   double gops(std::string_view dtype, std::string_view isa = {}) const;
@@ -35,5 +37,7 @@ std::vector<BenchCase> ops_cases(const CaseContext& context);
 std::vector<BenchCase> quant_cases(const CaseContext& context);
 std::vector<BenchCase> train_cases(const CaseContext& context);
 std::vector<BenchCase> dataset_cases(const CaseContext& context);
+// Part of the group of datasets.
+std::vector<BenchCase> tokenizer_cases(const CaseContext& context);
 
 }  // namespace hearth::bench

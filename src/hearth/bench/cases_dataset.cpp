@@ -1,4 +1,5 @@
 // Reading data and making batches, each on one thread.
+#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -84,6 +85,40 @@ BenchCase loader_case(
   return c;
 }
 
+// A consumer that takes a million tokens a second, four batches ahead: the
+// share it gets of that is one less its stall.
+BenchCase demand_case(const CaseContext& context) {
+  constexpr double kDemand = 1e6;
+  constexpr int kBatches = 16;
+  data::LoaderConfig config;
+  config.tokens_per_batch = 16384;
+  config.workers = 1;
+  config.prefetch = 4;
+  config.demand_tokens_per_second = kDemand;
+  const double step = static_cast<double>(config.tokens_per_batch) / kDemand;
+  BenchCase c;
+  c.name = "loader: kept of a demand of 1M tokens/s";
+  c.unit = "tokens/s";
+  c.work = static_cast<double>(config.tokens_per_batch) * kBatches;
+  c.peak = kDemand;
+  c.prepare = [config, step, seed = context.seed] {
+    auto store = std::make_shared<RandomCache>(seed, std::uint64_t{8} << 20);
+    auto loader = std::make_shared<data::Loader>(store->cache(), config);
+    auto batch = std::make_shared<data::Batch>();
+    return [store, loader, batch, step] {
+      using Clock = std::chrono::steady_clock;
+      for (int i = 0; i < kBatches; ++i) {
+        loader->next(*batch);
+        // Busy on its core, as a trainer is.
+        const auto until = Clock::now() + std::chrono::duration<double>(step);
+        while (Clock::now() < until) {
+        }
+      }
+    };
+  };
+  return c;
+}
+
 std::vector<std::string> chat_lines(std::uint64_t seed) {
   RandomStream random(RandomKey(seed).fold("bench.jsonl"));
   std::vector<std::string> lines;
@@ -121,6 +156,7 @@ BenchCase jsonl_case(const CaseContext& context) {
       }
     };
   };
+  if (!context.with_peers) return c;
   c.peer_name = "nlohmann json";
   c.prepare_peer = [lines] {
     return [lines] {
@@ -135,12 +171,21 @@ BenchCase jsonl_case(const CaseContext& context) {
 }  // namespace
 
 std::vector<BenchCase> dataset_cases(const CaseContext& context) {
-  return {
-      jsonl_case(context),
-      loader_case(context, "loader: packed 16 x 1024", data::Arrange::kPack),
-      loader_case(context, "loader: stream 16 x 1024", data::Arrange::kStream),
-      loader_case(context, "loader: padded buckets", data::Arrange::kPad),
-  };
+  std::vector<BenchCase> cases = tokenizer_cases(context);
+  for (auto& c : std::vector<BenchCase>{
+           jsonl_case(context),
+           loader_case(
+               context, "loader: packed 16 x 1024", data::Arrange::kPack
+           ),
+           loader_case(
+               context, "loader: stream 16 x 1024", data::Arrange::kStream
+           ),
+           loader_case(context, "loader: padded buckets", data::Arrange::kPad),
+           demand_case(context),
+       }) {
+    cases.push_back(std::move(c));
+  }
+  return cases;
 }
 
 }  // namespace hearth::bench

@@ -66,7 +66,7 @@ std::vector<bench::BenchCase> select_cases(
 
 void cmd_bench(Context& context, const std::vector<std::string>& words) {
   std::vector<std::string> groups;
-  std::string filter;
+  std::string filter, tokenizer, text;
   double seconds = 1.0;
   bool peers = false, list = false;
   std::string group_help = "Groups to run (default all): ";
@@ -81,6 +81,8 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
   args.option("--filter", filter, "Only cases whose name this regex finds");
   args.option("--seconds", seconds, "Measuring time for each case");
   args.flag("--peer", peers, "Interleave the rival where it is installed");
+  args.option("--tokenizer", tokenizer, "For the data group: a tokenizer.json");
+  args.option("--text", text, "For the data group: the text to tokenise");
   args.flag("--list", list, "Only list the cases");
   args.example("hearth bench base", "what the thread pool and memory cost");
   args.example("hearth bench --filter read --json", "one row for a script");
@@ -94,7 +96,9 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
       {.peaks = machine.peaks,
        .with_peers = peers,
        .seed = context.common.seed,
-       .last_cache_bytes = std::max(cpu.l3_bytes, cpu.l2_bytes)}
+       .last_cache_bytes = std::max(cpu.l3_bytes, cpu.l2_bytes),
+       .tokenizer = tokenizer,
+       .text = text}
   );
   if (!machine.peaks) {
     context.note(

@@ -94,9 +94,12 @@ std::optional<data::ExampleEncoder> encoder_of(
                            : own              ? cache.folder()
                                               : manifest.tokenizer_path;
   if (path.empty() || !fs::exists(path)) return std::nullopt;
+  const fs::path beside = fs::path(cache.folder()) / "chat_template.jinja";
+  const std::string rendered_by =
+      fs::exists(beside) ? beside.string() : manifest.template_path;
   std::shared_ptr<const data::ChatRenderer> chat;
-  if (!manifest.chat_template.empty() && fs::exists(manifest.template_path)) {
-    chat = data::load_chat_renderer(manifest.template_path);
+  if (!manifest.chat_template.empty() && fs::exists(rendered_by)) {
+    chat = data::load_chat_renderer(rendered_by);
   }
   return data::ExampleEncoder(
       data::load_text_encoder(path), std::move(chat), {}

@@ -59,6 +59,10 @@ void cmd_tokenizer_template(
       "--generation-prompt", options.add_generation_prompt,
       "End with the header of the assistant's next turn"
   );
+  args.flag(
+      "--continue-final", options.continue_final_message,
+      "End inside the last message, for the model to go on with it"
+  );
   args.option("--set", sets, "Template variable, key=value (JSON or text)");
   args.option("--name", name, "Which template, where a model has several");
   args.choice(

@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/data/chat_turns_impl.h"
+#include "hearth/data/template/text.h"
 
 namespace hearth::data {
 namespace {
@@ -49,6 +50,42 @@ Json with_reasoning_aliases(const Json& message) {
   return message;
 }
 
+// Errors of a template do not know its file.
+template <class Body>
+auto in_file(const std::string& file, Body body) {
+  try {
+    return body();
+  } catch (const TemplateError& e) {
+    if (file.empty()) throw;
+    throw TemplateError(e.fault(), e.message(), e.line(), e.column(), file);
+  }
+}
+
+// What marks the end of the message that is to go on. The space tells whether
+// the template strips what it is given.
+constexpr std::string_view kGoesOn = "HEARTH_GOES_ON ";
+
+// Puts the mark behind the content, or behind its last text where it is a list,
+// and returns what was there.
+std::string mark_end(Json& message) {
+  const auto content = message.find("content");
+  Json* text = nullptr;
+  if (content != message.end() && content->is_string()) text = &*content;
+  if (content != message.end() && content->is_array()) {
+    for (Json& block : *content) {
+      if (block.is_object() && block.contains("text")) text = &block["text"];
+    }
+  }
+  if (text == nullptr || !text->is_string()) {
+    throw UsageError(
+        "[data.chat] the final message must have content to continue"
+    );
+  }
+  const auto before = text->get<std::string>();
+  *text = before + std::string(kGoesOn);
+  return before;
+}
+
 }  // namespace
 
 std::vector<Value> message_values(const Json& messages) {
@@ -78,9 +115,12 @@ std::vector<Value> message_values(const Json& messages) {
 ChatTemplate::ChatTemplate(
     std::string_view source,
     Json special_tokens,
-    const TemplateLimits& limits
+    const TemplateLimits& limits,
+    std::string file
 )
-    : template_(source, limits), special_tokens_(std::move(special_tokens)) {}
+    : file_(std::move(file)),
+      template_(in_file(file_, [&] { return Template(source, limits); })),
+      special_tokens_(std::move(special_tokens)) {}
 
 Dict ChatTemplate::variables(const ChatOptions& options) const {
   Dict made;
@@ -105,13 +145,51 @@ Dict ChatTemplate::variables(const ChatOptions& options) const {
   return made;
 }
 
-std::string ChatTemplate::render(
+std::string ChatTemplate::render_text(
     const Json& messages,
     const ChatOptions& options
 ) const {
   Dict dict = variables(options);
   dict.set("messages", Value::list(message_values(messages)));
-  return template_.render(dict, options.now.value_or(local_now())).text;
+  return in_file(file_, [&] {
+    return template_.render(dict, options.now.value_or(local_now())).text;
+  });
+}
+
+std::string ChatTemplate::render_to_continue(
+    Json messages,
+    const ChatOptions& options
+) const {
+  using jinja::Side;
+  using jinja::strip;
+  if (options.add_generation_prompt) {
+    throw UsageError(
+        "[data.chat] a final message that goes on must not be followed by a "
+        "generation prompt"
+    );
+  }
+  check_list(messages, "messages");
+  if (messages.empty()) return render_text(messages, options);
+  const std::string content = mark_end(messages.back());
+  std::string text = render_text(messages, options);
+  const std::size_t end = text.rfind(strip(kGoesOn, Side::kBoth));
+  if (end == text.npos || text.find(strip(content, Side::kBoth)) == text.npos) {
+    throw FormatError(
+        "[data.chat] the final message must appear in the rendered text to be "
+        "continued; this template leaves it out or changes it"
+    );
+  }
+  const bool keeps_spaces = text.compare(end, kGoesOn.size(), kGoesOn) == 0;
+  text.resize(end);
+  return keeps_spaces ? text : std::string(strip(text, Side::kRight));
+}
+
+std::string ChatTemplate::render(
+    const Json& messages,
+    const ChatOptions& options
+) const {
+  return options.continue_final_message ? render_to_continue(messages, options)
+                                        : render_text(messages, options);
 }
 
 ChatRendering ChatTemplate::render_for_training(
@@ -119,11 +197,18 @@ ChatRendering ChatTemplate::render_for_training(
     const ChatOptions& options,
     TrainOn train_on
 ) const {
+  if (options.continue_final_message) {
+    throw UsageError(
+        "[data.chat] a message that goes on has no end to train on"
+    );
+  }
   TurnFinder finder(
       template_, variables(options), message_values(messages),
       options.now.value_or(local_now())
   );
-  return finder.run(turns_to_learn(messages, train_on));
+  return in_file(file_, [&] {
+    return finder.run(turns_to_learn(messages, train_on));
+  });
 }
 
 std::vector<int> turns_to_learn(const Json& messages, TrainOn train_on) {

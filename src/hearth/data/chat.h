@@ -18,6 +18,9 @@ namespace hearth::data {
 
 struct ChatOptions {
   bool add_generation_prompt = false;
+  // The text ends where the last message's content does, for the model to go
+  // on with it. Not together with a generation prompt.
+  bool continue_final_message = false;
   Json tools;                       // a list of schemas, or null
   Json documents;                   // a list of objects, or null
   Json variables = Json::object();  // anything else the template reads
@@ -40,12 +43,13 @@ struct ChatRendering {
 
 class ChatTemplate {
  public:
-  // `special_tokens` maps bos_token, eos_token ... to their text. Throws
-  // TemplateError.
+  // `special_tokens` maps bos_token, eos_token ... to their text; `file` is
+  // what errors call the template. Throws TemplateError.
   ChatTemplate(
       std::string_view source,
       Json special_tokens = Json::object(),
-      const TemplateLimits& limits = {}
+      const TemplateLimits& limits = {},
+      std::string file = {}
   );
 
   std::string render(const Json& messages, const ChatOptions& options) const;
@@ -64,7 +68,10 @@ class ChatTemplate {
  private:
   friend class TurnFinder;
   jinja::Dict variables(const ChatOptions& options) const;
+  std::string render_text(const Json& messages, const ChatOptions& o) const;
+  std::string render_to_continue(Json messages, const ChatOptions& o) const;
 
+  std::string file_;
   Template template_;
   Json special_tokens_;
 };

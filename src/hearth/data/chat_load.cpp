@@ -27,44 +27,50 @@ void add_special_tokens(const Json& config, Json& tokens) {
   }
 }
 
+struct Source {
+  std::string text, file;
+};
+using Sources = std::map<std::string, Source>;
+
 // "chat_template" of a config: one text, or a list of named ones.
 void add_templates(
     const Json& config,
-    std::map<std::string, std::string>& sources
+    const std::string& file,
+    Sources& sources
 ) {
   const auto found = config.find("chat_template");
   if (found == config.end()) return;
   if (found->is_string()) {
-    sources.try_emplace("default", found->get<std::string>());
+    sources.try_emplace("default", found->get<std::string>(), file);
   } else if (found->is_array()) {
     for (const Json& entry : *found) {
       if (!entry.is_object() || !entry.value("name", Json()).is_string() ||
           !entry.value("template", Json()).is_string()) {
-        throw FormatError(
-            "[data.chat] entries of chat_template must have a name and a "
-            "template"
+        throw FormatError::at(
+            file, 0, "entries of chat_template must have a name and a template"
         );
       }
       sources.try_emplace(
-          entry["name"].get<std::string>(), entry["template"].get<std::string>()
+          entry["name"].get<std::string>(),
+          entry["template"].get<std::string>(), file
       );
     }
   }
 }
 
 // Files of their own win over what a config carries.
-void add_template_files(
-    const fs::path& folder,
-    std::map<std::string, std::string>& sources
-) {
-  if (fs::is_regular_file(folder / "chat_template.jinja")) {
-    sources["default"] = read_text(folder / "chat_template.jinja");
+void add_template_files(const fs::path& folder, Sources& sources) {
+  const fs::path own = folder / "chat_template.jinja";
+  if (fs::is_regular_file(own)) {
+    sources["default"] = {read_text(own), own.string()};
   }
   const fs::path more = folder / "additional_chat_templates";
   if (!fs::is_directory(more)) return;
   for (const auto& entry : fs::directory_iterator(more)) {
     if (entry.path().extension() == ".jinja") {
-      sources[entry.path().stem().string()] = read_text(entry.path());
+      sources[entry.path().stem().string()] = {
+          read_text(entry.path()), entry.path().string()
+      };
     }
   }
 }
@@ -72,7 +78,7 @@ void add_template_files(
 // A GGUF file has its templates and special tokens in its metadata.
 void add_gguf(
     const std::string& path,
-    std::map<std::string, std::string>& sources,
+    Sources& sources,
     Json& tokens
 ) {
   const io::GgufMetadata metadata = io::GgufMetadata::read(path);
@@ -81,8 +87,8 @@ void add_gguf(
     const auto* text = std::get_if<std::string>(&value);
     if (text == nullptr || !key.starts_with(kKey)) continue;
     const std::string rest = key.substr(kKey.size());
-    if (rest.empty()) sources["default"] = *text;
-    if (rest.starts_with('.')) sources[rest.substr(1)] = *text;
+    if (rest.empty()) sources["default"] = {*text, path};
+    if (rest.starts_with('.')) sources[rest.substr(1)] = {*text, path};
   }
   if (!metadata.contains("tokenizer.ggml.tokens")) return;
   const auto& spelled = metadata.texts("tokenizer.ggml.tokens");
@@ -109,7 +115,7 @@ ChatTemplates ChatTemplates::load(
     const TemplateLimits& limits
 ) {
   const fs::path given(path);
-  std::map<std::string, std::string> sources;
+  Sources sources;
   Json tokens = Json::object();
   const bool single = !fs::is_directory(given) && given.extension() == ".jinja";
   const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
@@ -117,7 +123,7 @@ ChatTemplates ChatTemplates::load(
   if (gguf) {
     add_gguf(path, sources, tokens);
   } else if (single) {
-    sources["default"] = read_text(given);
+    sources["default"] = {read_text(given), path};
   } else {
     add_template_files(folder, sources);
   }
@@ -125,10 +131,11 @@ ChatTemplates ChatTemplates::load(
        {"tokenizer_config.json", "special_tokens_map.json",
         "chat_template.json"}) {
     if (gguf || !fs::is_regular_file(folder / name)) continue;
-    const Json config = read_json_file((folder / name).string());
+    const std::string file = (folder / name).string();
+    const Json config = read_json_file(file);
     if (!config.is_object()) continue;
     add_special_tokens(config, tokens);
-    if (!single) add_templates(config, sources);
+    if (!single) add_templates(config, file, sources);
   }
   if (sources.empty()) {
     throw FormatError(
@@ -139,7 +146,7 @@ ChatTemplates ChatTemplates::load(
   }
   ChatTemplates made;
   for (const auto& [name, source] : sources) {
-    made.by_name_.try_emplace(name, source, tokens, limits);
+    made.by_name_.try_emplace(name, source.text, tokens, limits, source.file);
   }
   return made;
 }

@@ -293,6 +293,39 @@ TEST(Chat, LearnsTheRightBytesOfRealTemplates) {
   EXPECT_EQ(checked, 10);
 }
 
+TEST(Chat, EndsInsideAMessageThatGoesOn) {
+  const Json chat = Json::array(
+      {{{"role", "user"}, {"content", "Count."}},
+       {{"role", "assistant"}, {"content", "One,  "}}}
+  );
+  const ChatOptions options{.continue_final_message = true};
+  const char* const kLoop =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}[/]{% endfor %}";
+  EXPECT_EQ(
+      ChatTemplate(kLoop).render(chat, options),
+      "[user]Count.[/][assistant]One,  "
+  );
+  const ChatTemplate trims(
+      "{% for m in messages %}<{{ m.content | trim }}>{% endfor %}"
+  );
+  EXPECT_EQ(trims.render(chat, options), "<Count.><One,");
+  Json parts = chat;
+  parts[1]["content"] = Json::array(
+      {{{"type", "text"}, {"text", "a"}}, {{"type", "text"}, {"text", "b "}}}
+  );
+  const ChatTemplate blocks(
+      "{% for b in messages[1].content %}({{ b.text }}){% endfor %}."
+  );
+  EXPECT_EQ(blocks.render(parts, options), "(a)(b ");
+  EXPECT_THROW(ChatTemplate("nothing").render(chat, options), FormatError);
+  Json empty = chat;
+  empty[1].erase("content");
+  EXPECT_THROW(ChatTemplate(kLoop).render(empty, options), UsageError);
+  ChatOptions both = options;
+  both.add_generation_prompt = true;
+  EXPECT_THROW(ChatTemplate(kLoop).render(chat, both), UsageError);
+}
+
 TEST(Chat, MaskCoversTokensThatStartInATurn) {
   const std::vector<TextSpan> tokens = {
       {0, 3}, {3, 5}, {5, 8}, {8, 9}, {9, 12}

@@ -3,9 +3,15 @@
 namespace hearth::data {
 namespace {
 
-std::string describe(const std::string& message, int line, int column) {
-  return "[data.template] line " + std::to_string(line) + ", column " +
-         std::to_string(column) + ": " + message;
+std::string describe(
+    const std::string& message,
+    int line,
+    int column,
+    const std::string& file
+) {
+  return (file.empty() ? "[data.template]" : file + ": template") + " line " +
+         std::to_string(line) + ", column " + std::to_string(column) + ": " +
+         message;
 }
 
 }  // namespace
@@ -14,9 +20,10 @@ TemplateError::TemplateError(
     TemplateFault fault,
     std::string message,
     int line,
-    int column
+    int column,
+    const std::string& file
 )
-    : FormatError(describe(message, line, column)),
+    : FormatError(describe(message, line, column, file)),
       fault_(fault),
       message_(std::move(message)),
       line_(line),

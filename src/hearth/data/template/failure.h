@@ -19,10 +19,17 @@ enum class TemplateFault {
 };
 
 // `message` is what Python's jinja2 says, where it would fail too; what() adds
-// the position in the template, both counted from 1.
+// the position in the template, both counted from 1, and the template's file
+// where it is known.
 class TemplateError : public FormatError {
  public:
-  TemplateError(TemplateFault fault, std::string message, int line, int column);
+  TemplateError(
+      TemplateFault fault,
+      std::string message,
+      int line,
+      int column,
+      const std::string& file = {}
+  );
   TemplateFault fault() const noexcept { return fault_; }
   const std::string& message() const noexcept { return message_; }
   int line() const noexcept { return line_; }

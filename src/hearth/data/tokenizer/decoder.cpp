@@ -39,6 +39,28 @@ class Sequence final : public Decoder {
   void apply(Tokens& tokens) const override {
     for (const Step& step : steps_) step->apply(tokens);
   }
+  std::optional<JoiningDecoder> joining() const override {
+    JoiningDecoder out;
+    bool fused = false;
+    for (const Step& step : steps_) {
+      switch (step ? step->kind() : Kind::kOther) {
+        case Kind::kEachToken:
+          if (out.byte_fallback && !fused) return {};
+          (fused ? out.whole : out.each).push_back(step.get());
+          break;
+        case Kind::kByteFallback:
+          if (fused) return {};
+          out.byte_fallback = true;
+          break;
+        case Kind::kFuse:
+          fused = true;
+          break;
+        default:
+          return {};
+      }
+    }
+    return out;
+  }
 
  private:
   std::vector<Step> steps_;
@@ -72,6 +94,7 @@ class Replace final : public Decoder {
       token.swap(out);
     }
   }
+  Kind kind() const override { return Kind::kEachToken; }
 
  private:
   std::unique_ptr<Matcher> matcher_;
@@ -105,6 +128,7 @@ class ByteFallback final : public Decoder {
     flush();
     tokens.swap(out);
   }
+  Kind kind() const override { return Kind::kByteFallback; }
 };
 
 class Fuse final : public Decoder {
@@ -112,6 +136,7 @@ class Fuse final : public Decoder {
   void apply(Tokens& tokens) const override {
     tokens.assign(1, joined(tokens));
   }
+  Kind kind() const override { return Kind::kFuse; }
 };
 
 class Strip final : public Decoder {
@@ -130,6 +155,7 @@ class Strip final : public Decoder {
       token = std::string(rest);
     }
   }
+  Kind kind() const override { return Kind::kEachToken; }
 
  private:
   std::string content_;

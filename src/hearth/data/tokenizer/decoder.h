@@ -1,6 +1,7 @@
 #pragma once
 // The steps that turn token strings back into text.
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,10 +10,25 @@
 
 namespace hearth::data {
 
+class Decoder;
+
+// A decoder that comes to this: each token by itself, runs of <0xNN> as bytes,
+// all of it joined, then steps on the whole text. So what the tokens become can
+// be kept in a table.
+struct JoiningDecoder {
+  std::vector<const Decoder*> each, whole;
+  bool byte_fallback = false;
+};
+
 class Decoder {
  public:
+  enum class Kind { kEachToken, kByteFallback, kFuse, kOther };
+
   virtual ~Decoder() = default;
   virtual void apply(std::vector<std::string>& tokens) const = 0;
+  virtual Kind kind() const { return Kind::kOther; }
+  // What it comes to, where it does; refers to parts of this decoder.
+  virtual std::optional<JoiningDecoder> joining() const { return {}; }
 };
 
 // From the "decoder" value of a tokenizer.json; nullptr for null. Throws

@@ -115,10 +115,20 @@ void read_post_processor(const Json& json, TokenizerParts& parts) {
 std::optional<Truncation> read_truncation(const Json& json) {
   if (json.is_null()) return std::nullopt;
   if (!json.is_object()) throw FormatError("truncation must be an object");
-  return Truncation{
+  Truncation out{
       length_field(json, "truncation", "max_length"),
       is_left(json, "truncation")
   };
+  if (json.contains("strategy")) {
+    const std::string name = string_field(json, "truncation", "strategy");
+    if (name != "LongestFirst" && name != "OnlyFirst" && name != "OnlySecond") {
+      throw FormatError(
+          fmt::format("truncation: strategy \"{}\" is not known", name)
+      );
+    }
+    out.second_only = name == "OnlySecond";
+  }
+  return out;
 }
 
 std::optional<Padding> read_padding(const Json& json) {

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "hearth/base/error.h"
+#include "hearth/data/tokenizer/joiner_impl.h"
 #include "hearth/data/tokenizer/tokenizer_parts.h"
 #include "hearth/data/tokenizer/utf8.h"
 
@@ -56,6 +57,7 @@ struct Tokenizer::Pool {
 Tokenizer::Tokenizer(TokenizerParts parts) : pool_(std::make_unique<Pool>()) {
   parts.decode_ahead();
   parts_ = std::make_unique<TokenizerParts>(std::move(parts));
+  joiner_ = make_joiner(*parts_);
 }
 
 Tokenizer::~Tokenizer() = default;
@@ -162,6 +164,13 @@ void Tokenizer::encode(
     const std::size_t extra =
         options.add_special ? parts.prefix.size() + parts.suffix.size() : 0;
     rule.length -= std::min(rule.length, extra);
+    if (rule.second_only && rule.length && out.size() - body > rule.length) {
+      throw UsageError(
+          "[data.Tokenizer] the file truncates the second of two texts only, "
+          "and this one is longer than it allows",
+          "encode without truncation"
+      );
+    }
     cut(out, body, rule);
   }
   append(parts.suffix);
@@ -175,55 +184,6 @@ std::vector<std::int32_t> Tokenizer::encode(
   std::vector<std::int32_t> out;
   out.reserve(text.size() / 4 + 8);
   encode(text, out, options);
-  return out;
-}
-
-bool Tokenizer::decodes_bytes() const {
-  return parts_->decoded != nullptr;
-}
-
-bool Tokenizer::decode_bytes(
-    std::span<const std::int32_t> ids,
-    bool skip,
-    std::string& out
-) const {
-  if (!parts_->decoded) return false;
-  const auto [bytes, places] =
-      std::pair(parts_->decoded->bytes, parts_->decoded->places);
-  for (const std::int32_t id : ids) {
-    if (id < 0 || static_cast<std::size_t>(id) + 1 >= places.size()) continue;
-    if (skip && is_special(id)) continue;
-    const std::uint32_t begin = places[static_cast<std::size_t>(id)];
-    const std::uint32_t end = places[static_cast<std::size_t>(id) + 1];
-    out.append(bytes, begin, end - begin);
-  }
-  return true;
-}
-
-std::string Tokenizer::decode(
-    std::span<const std::int32_t> ids,
-    bool skip_special
-) const {
-  std::string out;
-  out.reserve(ids.size() * 5);
-  if (decode_bytes(ids, skip_special, out)) {
-    return is_valid_utf8(out) ? out : repair_utf8(out);
-  }
-  std::vector<std::string> tokens;
-  tokens.reserve(ids.size());
-  for (const std::int32_t id : ids) {
-    const bool known =
-        parts_->added.find(id) || parts_->vocabulary->contains(id);
-    if (!known) continue;
-    const std::string_view token = parts_->decoded_token(id);
-    if (skip_special && parts_->added.is_special(token)) continue;
-    tokens.emplace_back(token);
-  }
-  if (parts_->decoder) parts_->decoder->apply(tokens);
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (i && !parts_->decoder) out += ' ';
-    out += tokens[i];
-  }
   return out;
 }
 
@@ -256,29 +216,6 @@ std::optional<std::string> Tokenizer::id_to_token(std::int32_t id) const {
 bool Tokenizer::is_special(std::int32_t id) const {
   const AddedToken* added = parts_->added.find(id);
   return added && parts_->added.is_special(added->content);
-}
-
-std::string Tokenizer::decoded_bytes(std::int32_t id, bool skip_special) const {
-  std::string out;
-  decode_bytes({&id, 1}, skip_special, out);
-  return out;
-}
-
-std::string Tokenizer::token_bytes(std::int32_t id) const {
-  std::string out;
-  if (is_special(id)) return out;
-  if (decode_bytes({&id, 1}, false, out)) return out;
-  if (!parts_->added.find(id) && !parts_->vocabulary->contains(id)) return out;
-  std::string token(parts_->decoded_token(id));
-  if (!parts_->decoder) return token;
-  if (const int byte = fallback_byte(token); byte >= 0) {
-    return {static_cast<char>(byte)};
-  }
-  // Behind another token, so that nothing is stripped as a text's beginning.
-  std::vector<std::string> tokens = {"x", token};
-  parts_->decoder->apply(tokens);
-  for (const std::string& part : tokens) out += part;
-  return out.substr(std::min<std::size_t>(1, out.size()));
 }
 
 std::optional<std::int32_t> Tokenizer::bos_id() const {

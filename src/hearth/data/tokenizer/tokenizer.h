@@ -22,6 +22,7 @@ namespace hearth::data {
 
 struct TokenizerParts;
 struct TokenizerWorkspace;
+class Joiner;
 
 struct EncodeOptions {
   // Add what the file adds around a text: BOS, EOS.
@@ -124,6 +125,7 @@ class Tokenizer {
   struct Pool;
   std::unique_ptr<const TokenizerParts> parts_;
   std::unique_ptr<Pool> pool_;
+  std::unique_ptr<const Joiner> joiner_;  // decodes, where it can
 };
 
 }  // namespace hearth::data

@@ -150,15 +150,17 @@ void write_file(const std::string& file, std::string_view bytes) {
   }
 }
 
-std::string file_of(Hash128 source) {
-  const fs::path folder = fs::path(env::cache_folder()) / "tokenizer-tables";
-  return (folder / (source.hex() + ".bin")).string();
+std::string file_of(Hash128 source, const std::string& folder) {
+  const fs::path place =
+      folder.empty() ? fs::path(env::cache_folder()) / "tokenizer-tables"
+                     : fs::path(folder);
+  return (place / (source.hex() + ".bin")).string();
 }
 
 }  // namespace
 
 std::string tokenizer_cache_file(std::string_view text) {
-  return file_of(source_hash(text));
+  return file_of(source_hash(text), {});
 }
 
 void seal_tokenizer_cache(std::span<std::byte> bytes) {
@@ -224,10 +226,11 @@ TokenizerParts parse_tokenizer_cache(
 
 TokenizerParts read_cached_tokenizer_json(
     std::string_view text,
-    const std::string& name
+    const std::string& name,
+    const std::string& folder
 ) {
   const Hash128 source = source_hash(text);
-  const std::string file = file_of(source);
+  const std::string file = file_of(source, folder);
   if (auto parts = read_file(file, source)) return std::move(*parts);
   std::string rest;
   TokenizerParts parts = read_tokenizer_json(text, name, &rest);

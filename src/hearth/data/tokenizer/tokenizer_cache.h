@@ -19,9 +19,11 @@ inline constexpr std::size_t kCachedSourceBytes = std::size_t{1} << 20;
 // The parts of the tokenizer.json whose text is given, from its cache file
 // when there is a whole one, else from the text, which writes the file. That
 // the file cannot be used or written is told to the log and nothing else.
+// The folder is one of the user's cache folder unless it is given.
 TokenizerParts read_cached_tokenizer_json(
     std::string_view text,
-    const std::string& name
+    const std::string& name,
+    const std::string& folder = {}
 );
 
 // Where the cache file of a source lies.

@@ -54,11 +54,13 @@ class Loader {
         read_added();
       } else if (key == "model") {
         read_model();
+        modelled_ = true;
       } else {
         json_.skip();
       }
     }
     json_.end();
+    if (!modelled_) throw FormatError::at(name_, 0, "there is no \"model\"");
     named([&] {
       parts_.normalizer = make_normalizer(normalizer);
       parts_.pre = make_pre_tokenizers(pre_tokenizer);
@@ -347,7 +349,7 @@ class Loader {
   std::vector<double> scores_;
   PairTable merges_;
   std::string merged_;
-  bool scored_ = false, has_merges_ = false;
+  bool scored_ = false, has_merges_ = false, modelled_ = false;
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace hearth::data {
 struct Truncation {
   std::size_t length = 0;
   bool left = false;
+  bool second_only = false;  // of two texts, which are never given here
 };
 
 struct Padding {

@@ -86,6 +86,46 @@ TEST(Tokenizer, FollowsTheBlocksOnlyWhenAsked) {
   );
 }
 
+TEST(Tokenizer, TruncationOfASecondTextRefusesALongFirst) {
+  const auto t = Tokenizer::from_json(
+      replaced(
+          kTiny, R"("truncation": null)",
+          R"("truncation": {"max_length": 3, "strategy": "OnlySecond"})"
+      ),
+      "tiny"
+  );
+  EXPECT_EQ(t->encode("oh", {.truncate = true}), (Ids{9, 3, 0}));
+  EXPECT_EQ(t->encode("oho").size(), 4u);
+  EXPECT_THROW((void)t->encode("oho", {.truncate = true}), UsageError);
+}
+
+// Worked out by hand from the steps: '▁' is replaced before bytes are joined,
+// a run of bytes that is not UTF-8 gives one U+FFFD a byte, a token that is
+// left out ends no run, and one space goes at the start.
+TEST(Tokenizer, DecodesSentencePieceStyleChains) {
+  const auto t = Tokenizer::from_json(
+      R"({"added_tokens": [{"id": 6, "content": "<s>", "single_word": false,
+        "lstrip": false, "rstrip": false, "normalized": false,
+        "special": true}],
+      "decoder": {"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+        {"type": "ByteFallback"}, {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+      "model": {"type": "BPE", "byte_fallback": true, "merges": [], "vocab":
+        {"\u2581hi": 0, "<0xE2>": 1, "<0x96>": 2, "<0x81>": 3, "<0xFF>": 4,
+         "\u2581\u2581": 5, "<s>": 6}}})",
+      "chain"
+  );
+  EXPECT_EQ(t->decode(Ids{0, 0}), "hi hi");
+  EXPECT_EQ(t->decode(Ids{5, 0}), "  hi");
+  EXPECT_EQ(t->decode(Ids{1, 2, 3, 0}), "\u2581 hi");
+  EXPECT_EQ(t->decode(Ids{0, 1, 4}), "hi\uFFFD\uFFFD");
+  EXPECT_EQ(t->decode(Ids{1, 6, 2, 3}, true), "\u2581");
+  EXPECT_EQ(t->decode(Ids{1, 6}), "\uFFFD<s>");
+  EXPECT_EQ(t->decode(Ids{1, 99, 2, 3, -1}), "\u2581");
+  EXPECT_EQ(t->decode(Ids{}), "");
+}
+
 // Each must be refused, with a line that says what is wrong.
 TEST(Tokenizer, RefusesBrokenFiles) {
   const struct {
