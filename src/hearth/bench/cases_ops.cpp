@@ -145,8 +145,10 @@ BenchCase make_case(const OpRow& row, const CaseContext& context) {
     if (!*ring) *ring = std::make_shared<InputRing>(row, context);
     return *ring;
   };
-  if (row.op->timed && row.part == Part::kForward) {
-    c.prepare = [row] { return Timed{row.op->timed(row.size, row.dtype), {}}; };
+  const auto& timed =
+      row.part == Part::kForward ? row.op->timed : row.op->timed_gradient;
+  if (timed) {
+    c.prepare = [row, &timed] { return Timed{timed(row.size, row.dtype), {}}; };
     return c;
   }
   c.prepare = [row, inputs] { return time_row(row, row.op->run, inputs()); };
