@@ -26,19 +26,20 @@ struct OpRow {
 };
 
 // Copies of the inputs to go through in turn, so that no repeat finds its
-// operands in a cache: together four times the last cache.
+// operands in a cache: together four times the last cache. Where the row is not
+// about memory one set will do.
 class InputRing {
  public:
-  InputRing(const OpRow& row, const CaseContext& context) {
+  InputRing(const OpRow& row, const CaseContext& context, bool rotate) {
     std::size_t bytes = 0;
-    constexpr std::size_t kMost = 64;
+    const std::size_t most = rotate ? 64 : 1;
     do {
       Arrays in =
           row.op->inputs(row.size, row.dtype, context.seed + sets_.size());
       mx::eval(in);
       for (const auto& a : in) bytes += a.nbytes();
       sets_.push_back(std::move(in));
-    } while (bytes < 4 * context.last_cache_bytes && sets_.size() < kMost);
+    } while (bytes < 4 * context.last_cache_bytes && sets_.size() < most);
   }
   const Arrays& next() { return sets_[turn_++ % sets_.size()]; }
 
@@ -141,12 +142,15 @@ BenchCase make_case(const OpRow& row, const CaseContext& context) {
   set_rate(c, row, context);
   // One ring for both sides, made when the case is first prepared.
   auto ring = std::make_shared<std::shared_ptr<InputRing>>();
-  const auto inputs = [row, context, ring] {
-    if (!*ring) *ring = std::make_shared<InputRing>(row, context);
+  const bool rotate = c.unit != "GFLOP/s";
+  const auto inputs = [row, context, ring, rotate] {
+    if (!*ring) *ring = std::make_shared<InputRing>(row, context, rotate);
     return *ring;
   };
-  if (row.op->timed && row.part == Part::kForward) {
-    c.prepare = [row] { return Timed{row.op->timed(row.size, row.dtype), {}}; };
+  const auto& timed =
+      row.part == Part::kForward ? row.op->timed : row.op->timed_gradient;
+  if (timed) {
+    c.prepare = [row, &timed] { return Timed{timed(row.size, row.dtype), {}}; };
     return c;
   }
   c.prepare = [row, inputs] { return time_row(row, row.op->run, inputs()); };

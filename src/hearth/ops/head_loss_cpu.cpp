@@ -22,7 +22,8 @@ using kernels::GemmScalar;
 
 constexpr long kMaxChunk = 1024, kMinChunk = 32;
 // Logits a thread holds before they become exponentials: most of its cache.
-constexpr long kStretchFloats = 96 * 1024;
+// Tiles copy their rows of h for every stretch, so they take longer ones.
+constexpr long kStretchFloats = 96 * 1024, kTileStretchFloats = 192 * 1024;
 
 // Hands out pieces of scratch; without memory it only counts.
 class Arena {
@@ -87,8 +88,10 @@ struct Plan {
               t.terms.divergence == kernels::Divergence::none &&
               (t.type == GemmScalar::bf16 || !gradients);
     // Tiles want B to serve many rows; vectors have tall blocks of their own.
-    block_rows = family.rows >= 32 ? 512 : 96;
-    stretch = kStretchFloats / block_rows / family.columns * family.columns;
+    const bool tiles = family.rows >= 32;
+    block_rows = tiles ? 256 : 96;
+    stretch = (tiles ? kTileStretchFloats : kStretchFloats) / block_rows /
+              family.columns * family.columns;
     logits_stride = padded(t.vocabulary, 16);
     choose_chunk();
     bytes = lay_out(base, threads);
@@ -305,8 +308,8 @@ class HeadLoss {
 
   void running_rows(int worker, long start, long r, long count) {
     float* out = p_.stretches + worker * p_.block_rows * p_.stretch;
-    kernels::SoftmaxRow rows[512];
-    float targets[512];
+    kernels::SoftmaxRow rows[256];
+    float targets[256];
     for (long i = 0; i < count; ++i) rows[i] = {0, 0};
     for (long v = 0; v < t_.vocabulary; v += p_.stretch) {
       const long n = std::min(p_.stretch, t_.vocabulary - v);

@@ -81,6 +81,69 @@ OpCase linear_bias_case() {
   return c;
 }
 
+// Operands of one call as a training step makes it: the weight has a companion,
+// activations are where the last op left them.
+struct StepCall {
+  mx::array x, w, dy;
+  std::shared_ptr<const PackedWeight> companion;
+  StepCall(const Size& n, mx::Dtype t)
+      : x(normal_input({n[0], n[2]}, t, 1)),
+        w(normal_input({n[1], n[2]}, t, 2)),
+        dy(normal_input({n[0], n[1]}, t, 3)),
+        companion(packed(w)) {
+    mx::eval(x, w, dy);
+  }
+  mx::array forward(const mx::array& in, const mx::array& weight) const {
+    return linear(in, weight, {}, companion);
+  }
+};
+
+OpCase linear_step_case() {
+  OpCase c = base("linear_packed", false);
+  c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
+  c.differentiable = {0};
+  c.run = [](const Arrays& v) {
+    return Arrays{linear(v[0], v[1], {}, packed(v[1]))};
+  };
+  c.reference = [](const Arrays& v) {
+    return Arrays{linear_reference(v[0], v[1])};
+  };
+  c.timed = [](const Size& n, mx::Dtype t) {
+    return [call = StepCall(n, t)] { mx::eval(call.forward(call.x, call.w)); };
+  };
+  c.timed_gradient = [](const Size& n, mx::Dtype t) {
+    return [call = StepCall(n, t)] {
+      const auto f = [&](const Arrays& v) {
+        return Arrays{call.forward(v[0], call.w)};
+      };
+      mx::eval(mx::vjp(f, {call.x}, {call.dy}).second);
+    };
+  };
+  c.gradient_work = c.forward_work;
+  return c;
+}
+
+OpCase linear_weight_case() {
+  OpCase c = base("linear_weight", false);
+  c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
+  c.differentiable = {1};
+  c.run = [](const Arrays& v) { return Arrays{linear(v[0], v[1])}; };
+  c.reference = [](const Arrays& v) {
+    return Arrays{linear_reference(v[0], v[1])};
+  };
+  c.timed_gradient = [](const Size& n, mx::Dtype t) {
+    return [call = StepCall(n, t)] {
+      const auto f = [&](const Arrays& v) {
+        return Arrays{call.forward(call.x, v[0])};
+      };
+      mx::eval(mx::vjp(f, {call.w}, {call.dy}).second);
+    };
+  };
+  c.gradient_work = c.forward_work;
+  c.forward_work = nullptr;
+  return c;
+}
+
 OpCase packed_linear_case() {
   OpCase c = base("linear_packed_alone", true);
   c.primitives = {"PackedLinear"};
@@ -97,7 +160,10 @@ OpCase packed_linear_case() {
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
-  return {linear_case(), linear_bias_case(), packed_linear_case()};
+  return {
+      linear_case(), linear_bias_case(), linear_step_case(),
+      linear_weight_case(), packed_linear_case()
+  };
 }
 
 }  // namespace hearth::ops

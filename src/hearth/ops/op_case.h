@@ -73,8 +73,10 @@ struct OpCase {
   bool allocates = true;
 
   // For an op whose run() does more than the op, such as copying the state it
-  // updates: prepares once and returns what the bench times in place of run.
-  std::function<std::function<void()>(const Size&, mx::Dtype)> timed;
+  // updates: prepares once and returns what the bench times in place of run,
+  // and in place of its gradient.
+  using Prepare = std::function<std::function<void()>(const Size&, mx::Dtype)>;
+  Prepare timed, timed_gradient;
   // Null where there is nothing to time.
   std::function<Work(const Size&, mx::Dtype)> forward_work, gradient_work;
 };

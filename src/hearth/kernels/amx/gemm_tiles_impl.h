@@ -171,7 +171,8 @@ HEARTH_INLINE void multiply_tiles(
     Ahead ahead,
     PendingPiece& pending
 ) {
-  const long rows = (kPieceRows - 1 + steps) / steps;
+  // Nothing to sum is no step at all.
+  const long rows = steps > 0 ? (kPieceRows - 1 + steps) / steps : 0;
   for (long w = 0; w < steps; ++w) {
     _tile_loadd(6, b, kPanelBytes);
     _tile_stream_loadd(4, a, 64);

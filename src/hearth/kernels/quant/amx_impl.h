@@ -1,10 +1,12 @@
 #pragma once
 // The int8 product on AMX tiles, for 16 rows of activations or more. A panel's
 // bytes are already what a right-hand tile wants (four columns by 16 rows of
-// W to a line), so tiles load straight from it. A unit of columns is one tile
-// product deep: 32 rows by 32 outputs are four tiles, whose int32 sums are
-// scaled and added in fp32 by the vector unit while the next unit's products
-// run. In the vector tiles' order, so results are the same bits.
+// W to a line), so tiles load straight from it; activations are brought into
+// tiles' order a block of rows at a time. A unit of columns is one tile product
+// deep: 32 rows by 32 outputs are four tiles, whose int32 sums are scaled and
+// added in fp32 by the vector unit, a batch of units at a time, while the next
+// batch's products run. In the vector tiles' order, so results are the same
+// bits.
 #include <immintrin.h>
 
 #include "hearth/kernels/quant/matmul_impl.h"
@@ -44,12 +46,36 @@ inline void configure_tiles(int unit) {
   }
 }
 
-// The sums of one unit: kA blocks of 16 rows by two panels, as
-// sums[block][panel][16][16].
+constexpr int kBatch = 4;            // units scaled together
+constexpr long kSums = 4 * 16 * 16;  // of one unit: [block][panel][16][16]
+
+// 16 * blocks rows of activations as tiles:
+// [unit][block][16][unit bytes].
+inline void tile_activations(
+    const PackedLayout& l,
+    const std::int8_t* codes,
+    long blocks,
+    std::int8_t* out
+) {
+  for (long r = 0; r < 16 * blocks; ++r) {
+    const std::int8_t* from = codes + r * l.columns;
+    std::int8_t* to = out + r * l.unit;
+    for (long c = 0; c < l.columns; c += l.unit, to += 16 * blocks * l.unit) {
+      for (int i = 0; i < l.unit; i += 16) {
+        _mm_storeu_si128(
+            reinterpret_cast<__m128i*>(to + i),
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + c + i))
+        );
+      }
+    }
+  }
+}
+
+// The sums of one unit: kA blocks of 16 rows by two panels.
 template <int kA>
 inline void unit_sums(
     const std::int8_t* x,
-    long stride,
+    long unit,
     const std::uint8_t* w0,
     const std::uint8_t* w1,
     std::int32_t* sums
@@ -58,13 +84,13 @@ inline void unit_sums(
   _tile_zero(1);
   _tile_loadd(6, w0, 64);
   _tile_loadd(7, w1, 64);
-  _tile_loadd(4, x, stride);
+  _tile_loadd(4, x, unit);
   _tile_dpbsud(0, 4, 6);
   _tile_dpbsud(1, 4, 7);
   if constexpr (kA == 2) {
     _tile_zero(2);
     _tile_zero(3);
-    _tile_loadd(5, x + 16 * stride, stride);
+    _tile_loadd(5, x + 16 * unit, unit);
     _tile_dpbsud(2, 5, 6);
     _tile_dpbsud(3, 5, 7);
   }
@@ -76,78 +102,150 @@ inline void unit_sums(
   }
 }
 
-// f[16 * kA rows][2 panels][16] += scale * activation scale * (sum + start)
+// Sums of units [first, first + count) of a block that wait to be scaled.
+struct UnitBatch {
+  const std::int32_t* sums;
+  long first;
+  int count;
+};
+
 template <int kA>
-inline void add_unit(
-    const std::int32_t* sums,
-    const Floats (&scale)[2],
-    const float* scales,
-    const std::int32_t* starts,
-    long units,
-    float* f
-) {
-  for (int r = 0; r < 16 * kA; ++r) {
-    const Floats a = splat(scales[r * units]);
-    const Ints start = splat_int(starts[r * units]);
-    for (int p = 0; p < 2; ++p) {
-      const std::int32_t* at = sums + (r / 16 * 2 + p) * 256 + r % 16 * 16;
-      const Floats sum = to_float(add_int(start, load_bytes(at)));
-      float* out = f + (2 * r + p) * 16;
-      store_floats(out, fma(sum, mul(scale[p], a), load_floats(out)));
+class AmxBlock {
+ public:
+  AmxBlock(
+      const PackedLayout& l,
+      const PanelView (&w)[2],
+      const QuantActivations& x,
+      long row,
+      const std::int8_t* tiled
+  )
+      : l_(l),
+        w_(w),
+        units_(l.columns / l.unit),
+        scales_(x.scales + row * units_),
+        starts_(x.starts + row * units_),
+        minima_(x.sums + row * l.groups),
+        tiled_(tiled) {}
+
+  void run(const QuantMatrix& y, long row, long panel) {
+    // Where no code is above the signed one, sums start at 0.
+    if (l_.offset != 0)
+      products<true>();
+    else
+      products<false>();
+    for (int r = 0; r < 16 * kA; r += 4) {
+      Floats line[4][2];
+      for (int i = 0; i < 4; ++i) {
+        for (int p = 0; p < 2; ++p) {
+          line[i][p] = load_floats(f_ + (2 * (r + i) + p) * 16);
+        }
+      }
+      if (l_.has_min) add_minima<4, 2>(l_, w_, minima_ + r * l_.groups, line);
+      store_tile<4, 2>(l_, y, row + r, panel, line);
     }
   }
-}
 
-// 16 * kA rows from `row` on against two panels.
-template <int kA>
-inline void amx_block(
-    const PackedLayout& l,
-    const PanelView (&w)[2],
-    const QuantActivations& x,
-    long row,
-    const QuantMatrix& y,
-    long panel
-) {
-  alignas(64) float f[16 * kA * 2 * 16] = {};
-  alignas(64) std::int32_t sums[2][4 * 256];
-  const long units = l.columns / l.unit, per_group = l.group / l.unit;
-  for (long u = 0; u < units; ++u) {
-    std::int32_t* now = sums[u % 2];
-    const long at = u * l.unit;
-    unit_sums<kA>(
-        x.codes + row * l.columns + at, l.columns, w[0].codes + at * kRows,
-        w[1].codes + at * kRows, now
-    );
-    const long g = u / per_group * kRows;
-    const Floats scale[2] = {
-        load_floats(w[0].scale + g), load_floats(w[1].scale + g)
-    };
-    add_unit<kA>(
-        now, scale, x.scales + row * units + u, x.starts + row * units + u,
-        units, f
-    );
-  }
-  for (int r = 0; r < 16 * kA; ++r) {
-    Floats line[1][2] = {
-        {load_floats(f + 32 * r), load_floats(f + 32 * r + 16)}
-    };
-    if (l.has_min) add_minima<1, 2>(l, w, x.sums + (row + r) * l.groups, line);
-    store_tile<1, 2>(l, y, row + r, panel, line);
-  }
-}
+ private:
+  const PackedLayout& l_;
+  const PanelView (&w_)[2];
+  const long units_;
+  const float* scales_;
+  const std::int32_t* starts_;
+  const float* minima_;
+  const std::int8_t* tiled_;
+  alignas(64) float f_[16 * kA * 2 * 16] = {};
+  alignas(64) std::int32_t sums_[2][kBatch * kSums];
 
-// Two panels: blocks of 32 rows, then of 16, then the vector unit's tiles.
+  template <bool kStarts>
+  void products() {
+    UnitBatch before{sums_[1], 0, 0};
+    const long tile = 16 * kA * l_.unit;
+    for (long u = 0, turn = 0; u < units_; u += kBatch, turn ^= 1) {
+      const int count =
+          static_cast<int>(units_ - u < kBatch ? units_ - u : kBatch);
+      for (int i = 0; i < kBatch; ++i) {
+        if (i < count) {
+          const long at = (u + i) * l_.unit * kRows;
+          unit_sums<kA>(
+              tiled_ + (u + i) * tile, l_.unit, w_[0].codes + at,
+              w_[1].codes + at, sums_[turn] + i * kSums
+          );
+        }
+        add_rows<kStarts>(before, i * 4 * kA, 4 * kA);
+      }
+      before = {sums_[turn], u, count};
+    }
+    add_rows<kStarts>(before, 0, 16 * kA);
+  }
+
+  // f[row][panel][16] += scale * activation scale * (sum + start), unit by unit
+  template <bool kStarts>
+  inline void add_rows(const UnitBatch& b, int first, int rows) {
+    if (b.count == kBatch) return add_units<kStarts, kBatch>(b, 0, first, rows);
+    for (int i = 0; i < b.count; ++i) add_units<kStarts, 1>(b, i, first, rows);
+  }
+  template <bool kStarts, int kUnits>
+  inline void add_units(const UnitBatch& b, int from, int first, int rows) {
+    const long u = b.first + from, per_group = l_.group / l_.unit;
+    Floats scale[2][kUnits];
+#pragma GCC unroll 4
+    for (int i = 0; i < kUnits; ++i) {
+      const long g = (u + i) / per_group * kRows;
+      scale[0][i] = load_floats(w_[0].scale + g);
+      scale[1][i] = load_floats(w_[1].scale + g);
+    }
+    for (int r = first; r < first + rows; ++r) {
+      const float* a = scales_ + r * units_ + u;
+      const std::int32_t* start = starts_ + r * units_ + u;
+      const std::int32_t* at =
+          b.sums + from * kSums + r / 16 * 512 + r % 16 * 16;
+      float* out = f_ + 32 * r;
+      Floats left = load_floats(out), right = load_floats(out + 16);
+#pragma GCC unroll 4
+      for (int i = 0; i < kUnits; ++i) {
+        Ints x = load_bytes(at + i * kSums),
+             y = load_bytes(at + i * kSums + 256);
+        if constexpr (kStarts) {
+          x = add_int(splat_int(start[i]), x);
+          y = add_int(splat_int(start[i]), y);
+        }
+        const Floats by = splat(a[i]);
+        left = fma(to_float(x), mul(scale[0][i], by), left);
+        right = fma(to_float(y), mul(scale[1][i], by), right);
+      }
+      store_floats(out, left);
+      store_floats(out + 16, right);
+    }
+  }
+};
+
+// Two panels against a block of rows that lies in tiles: 32 at a time, then 16.
 inline void amx_panels(
     const PackedLayout& l,
     const PanelView (&w)[2],
     const QuantActivations& x,
+    long row,
+    long end,
+    const std::int8_t* tiled,
+    const QuantMatrix& y,
+    long panel
+) {
+  for (; row + 32 <= end; row += 32, tiled += 32 * l.columns) {
+    AmxBlock<2>(l, w, x, row, tiled).run(y, row, panel);
+  }
+  if (row + 16 <= end) AmxBlock<1>(l, w, x, row, tiled).run(y, row, panel);
+}
+
+// What is left below 16 rows: the vector unit's tiles.
+inline void last_rows(
+    const PackedLayout& l,
+    const PanelView (&w)[2],
+    const QuantActivations& x,
+    long row,
     long rows,
     const QuantMatrix& y,
     long panel
 ) {
-  long row = 0;
-  for (; row + 32 <= rows; row += 32) amx_block<2>(l, w, x, row, y, panel);
-  for (; row + 16 <= rows; row += 16) amx_block<1>(l, w, x, row, y, panel);
   if (row == rows) return;
   if (l.format.bits == 8) {
     tile_rows<kTileRows, 2, true>(l, w, x, row, rows, y, panel);
@@ -167,18 +265,31 @@ void amx_product(
     void* scratch
 ) noexcept {
   const long pairs = rows < 16 ? 0 : (end - begin) / 2;
+  const long whole = rows / 16 * 16, block = quant_row_block(l.columns);
   auto* bytes = static_cast<std::uint8_t*>(scratch);
+  const std::size_t opened = (2 * panel_scratch(l) + 63) / 64 * 64;
+  auto* tiled = static_cast<std::int8_t*>(scratch) + opened;
   configure_tiles(l.unit);
-  for (long i = 0; i < pairs; ++i) {
-    const long panel = begin + 2 * i;
-    PanelView w[2];
-    for (int p = 0; p < 2; ++p) {
-      w[p] = open_panel(
-          l, packed + static_cast<std::size_t>(panel + p) * l.panel_bytes,
-          bytes + static_cast<std::size_t>(p) * panel_scratch(l)
+  for (long row = 0; pairs > 0 && row < whole; row += block) {
+    const long stop = row + block < whole ? row + block : whole;
+    for (long r = row; r < stop; r += 32) {
+      tile_activations(
+          l, x.codes + r * l.columns, r + 32 <= stop ? 2 : 1,
+          tiled + (r - row) * l.columns
       );
     }
-    amx_panels(l, w, x, rows, y, panel);
+    for (long i = 0; i < pairs; ++i) {
+      const long panel = begin + 2 * i;
+      PanelView w[2];
+      for (int p = 0; p < 2; ++p) {
+        w[p] = open_panel(
+            l, packed + static_cast<std::size_t>(panel + p) * l.panel_bytes,
+            bytes + static_cast<std::size_t>(p) * panel_scratch(l)
+        );
+      }
+      amx_panels(l, w, x, row, stop, tiled, y, panel);
+      if (stop == whole) last_rows(l, w, x, whole, rows, y, panel);
+    }
   }
   _tile_release();
   if (begin + 2 * pairs < end) {

@@ -83,6 +83,20 @@ inline Floats load_bf16(const void* p) {
   const __m256i h = _mm256_loadu_si256(static_cast<const __m256i*>(p));
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
+// Nearest, ties to even; NaN stays NaN. As float_to_bf16, bit for bit.
+inline void store_bf16(void* p, Floats v) {
+  const __m512i u = _mm512_castps_si512(v);
+  const __m512i odd =
+      _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  const __m512i up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+  const __m512i quiet = _mm512_or_si512(u, _mm512_set1_epi32(0x400000));
+  const __m512i r = _mm512_mask_mov_epi32(
+      _mm512_add_epi32(u, up), _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), quiet
+  );
+  _mm256_storeu_si256(
+      static_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16))
+  );
+}
 inline Floats load_u8(const void* p) {
   return _mm512_cvtepi32_ps(
       _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)))

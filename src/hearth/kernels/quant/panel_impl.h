@@ -95,6 +95,12 @@ inline void store_row(
     store_floats(static_cast<float*>(m.data) + row * m.ld + column, f);
     return;
   }
+#if defined(__AVX512VNNI__)
+  if (m.bf16 && count >= 16) {
+    store_bf16(static_cast<std::uint16_t*>(m.data) + row * m.ld + column, f);
+    return;
+  }
+#endif
   store_floats(lanes, f);
   for (long l = 0; l < (count < 16 ? count : 16); ++l) {
     const long at = row * m.ld + column + l;

@@ -72,14 +72,21 @@ Rows rows_at(const QuantFormat& f, long cols, const Spans& s, std::size_t row) {
   };
 }
 
-// The largest of what int8, exact and gradient want of one thread.
-std::size_t thread_scratch(const PackedLayout& l, QuantCompute compute) {
+// What int8 or exact want of one thread: two panels opened, and for int8 a
+// block of activations in the order of tiles.
+std::size_t thread_scratch(
+    const PackedLayout& l,
+    long rows,
+    QuantCompute compute
+) {
   if (compute == QuantCompute::kExact) {
     return bytes(l.columns * kRows) * sizeof(float);
   }
   constexpr std::size_t kPanels = 2;
   const std::size_t panel = bytes(l.groups * kRows * 8 + l.columns * kRows);
-  return padded(kPanels * panel);
+  const long block =
+      std::min((rows + 31) / 32 * 32, quant_row_block(l.columns));
+  return padded(kPanels * panel) + bytes(block * l.columns);
 }
 
 struct Activations {
@@ -224,8 +231,8 @@ std::size_t quant_product_scratch(
     QuantCompute compute,
     int threads
 ) {
-  const std::size_t own =
-      padded(thread_scratch(layout, compute)) * static_cast<unsigned>(threads);
+  const std::size_t own = padded(thread_scratch(layout, rows, compute)) *
+                          static_cast<unsigned>(threads);
   if (compute == QuantCompute::kInt8) {
     return own + place_activations(layout, rows, nullptr).bytes;
   }
@@ -255,7 +262,7 @@ void quant_product(
     void* scratch
 ) noexcept {
   const QuantMatmulKernels& kernels = *table.quant_matmul;
-  const std::size_t own = padded(thread_scratch(layout, compute));
+  const std::size_t own = padded(thread_scratch(layout, rows, compute));
   auto* shared = static_cast<std::byte*>(scratch) +
                  own * static_cast<unsigned>(pool.size());
   const auto mine = [&](int worker) {
