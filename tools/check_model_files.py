@@ -25,7 +25,7 @@ try:
     import numpy as np
     import torch
     import transformers
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import load_file
     transformers.utils.logging.disable_progress_bar()
 except ImportError as e:
     print(f"SKIP: {e}", file=sys.stderr)
@@ -129,6 +129,82 @@ def check_folders(program, work):
                 if dump.config != json.loads((folder / "config.json").read_text()):
                     raise SystemExit(f"FAIL {folder.name}: config differs")
     print(f"folders of {len(families())} configurations, single and sharded, f32 and bf16: equal")
+
+
+def run(program, *words):
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"FAIL {' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def logits(model):
+    with torch.no_grad():
+        return model(torch.arange(1, 25).reshape(2, 12)).logits
+
+
+def check_writer(program, work):
+    """Folders we write are loaded by transformers and give the same logits."""
+    for name, configuration in families().items():
+        model = build(configuration, torch.float32)
+        folder = work / f"source-{name}"
+        model.save_pretrained(folder)
+        (folder / "tokenizer.json").write_text("{}")
+        for size in (5_000_000_000, 40_000):
+            out = work / f"written-{name}-{size}"
+            run(program, "copy", folder, out, size)
+            state = {}
+            for file in sorted(out.glob("*.safetensors")):
+                state.update(load_file(file))
+            for key, want in stored(model).items():
+                if not torch.equal(state.pop(key), want):
+                    raise SystemExit(f"FAIL {out.name}: {key} differs")
+            if state or len(list(out.glob("model-*"))) == 1 or not (out / "tokenizer.json").exists():
+                raise SystemExit(f"FAIL {out.name}: what is written is not the model: {sorted(state)}")
+            again = transformers.AutoModelForCausalLM.from_pretrained(out).eval()
+            if not torch.equal(logits(again), logits(model)):
+                raise SystemExit(f"FAIL {out.name}: transformers computes other logits")
+    print(f"written folders of {len(families())} configurations, single and sharded: transformers gives equal logits")
+
+
+def check_adapters(program, work):
+    """PEFT's adapters through our reader and writer and back into PEFT."""
+    try:
+        import peft
+    except ImportError as e:
+        print(f"adapters: SKIP: {e}")
+        return
+    options = {
+        "plain": dict(r=4, lora_alpha=12, target_modules=["q_proj", "down_proj"]),
+        "rslora": dict(r=4, lora_alpha=3, use_rslora=True, target_modules=["v_proj"]),
+        "dora": dict(r=2, use_dora=True, target_modules=["q_proj", "gate_proj"], modules_to_save=["lm_head"]),
+        "patterns": dict(r=2, target_modules=["q_proj", "k_proj"], rank_pattern={"k_proj": 4},
+                         alpha_pattern={"layers.1.self_attn.q_proj": 7}),
+        "all": dict(r=2, target_modules="all-linear"),
+    }
+    base = build(families()["llama-linear"])
+    for name, option in options.items():
+        folder, out = work / f"adapter-{name}", work / f"adapter-{name}-again"
+        torch.manual_seed(SEED)
+        model = peft.get_peft_model(build(families()["llama-linear"]), peft.LoraConfig(**option)).eval()
+        with torch.no_grad():
+            for key, p in model.named_parameters():
+                if "lora_" in key or "modules_to_save" in key:
+                    p.add_(torch.randn(p.shape) * 0.1)
+        model.save_pretrained(folder)
+        scales = json.loads(run(program, "adapter", folder, out))
+        for key, module in model.named_modules():
+            if hasattr(module, "scaling") and "default" in getattr(module, "scaling"):
+                want = module.scaling["default"]
+                if abs(scales.pop(key.removeprefix("base_model.model.")) - want) > 1e-12:
+                    raise SystemExit(f"FAIL adapter {name}: scale of {key}")
+        if scales:
+            raise SystemExit(f"FAIL adapter {name}: too many modules: {sorted(scales)}")
+        again = peft.PeftModel.from_pretrained(build(families()["llama-linear"]), out).eval()
+        want = logits(model)
+        if not torch.equal(logits(again), want) or torch.equal(want, logits(base)):
+            raise SystemExit(f"FAIL adapter {name}: peft computes other logits from what we wrote")
+    print(f"adapters ({', '.join(options)}): peft loads what we write and gives equal logits")
 
 
 # GGUF ------------------------------------------------------------------------
@@ -336,7 +412,7 @@ def main():
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     program = os.path.abspath(args.driver)
-    checks = {"folders": check_folders, "gguf": check_gguf}
+    checks = {"folders": check_folders, "writer": check_writer, "adapters": check_adapters, "gguf": check_gguf}
     with tempfile.TemporaryDirectory() as work:
         for name, check in checks.items():
             if args.only in name:

@@ -42,6 +42,7 @@ std::span<const Command> commands();
 void cmd_doctor(Context& context, const std::vector<std::string>& words);
 void cmd_train(Context& context, const std::vector<std::string>& words);
 void cmd_bench(Context& context, const std::vector<std::string>& words);
+void cmd_inspect(Context& context, const std::vector<std::string>& words);
 void cmd_tokenizer_template(
     Context& context,
     const std::vector<std::string>& words

@@ -29,6 +29,8 @@ constexpr Command kCommands[] = {
      cmd_tokenizer_inspect},
     {"tokenizer template", "a chat template applied to messages, byte for byte",
      cmd_tokenizer_template},
+    {"inspect", "a model: architecture, sizes, tokenizer, whatever is odd",
+     cmd_inspect},
     {"data prepare", "tokenise data into a cache of memory-mapped shards",
      cmd_data_prepare},
     {"data inspect", "tokens, masks, packing, truncation before the first step",
