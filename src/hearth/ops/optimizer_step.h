@@ -71,12 +71,13 @@ void momentum_step(
 );
 
 // Muon's second part: the nearest matrix with singular values near 1, by steps
-// of a Newton-Schulz iteration of the fifth order on x / |x|. matmul multiplies
-// two row-major matrices; the caller brings the fast one.
+// of a Newton-Schulz iteration of the fifth order on x / |x|. product gives
+// a b^T of two row-major matrices, as a linear layer does; the caller brings
+// the fast one.
 mx::array orthogonalize(
     const mx::array& x,
     int steps,
-    const std::function<mx::array(const mx::array&, const mx::array&)>& matmul,
+    const std::function<mx::array(const mx::array&, const mx::array&)>& product,
     mx::StreamOrDevice s = {}
 );
 

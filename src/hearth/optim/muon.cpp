@@ -45,14 +45,12 @@ void apply(
   });
 }
 
-// a b of row-major matrices through our linear layer, whose second operand is
-// transposed.
+// a b^T through our linear layer.
 mx::array product(const mx::array& a, const mx::array& b, mx::Dtype compute) {
   const auto s = mx::default_stream(mx::Device::cpu);
-  const auto turned = ops::dense(mx::transpose(b, s), s);
-  if (compute == mx::float32) return ops::linear(a, turned, {}, nullptr, s);
+  if (compute == mx::float32) return ops::linear(a, b, {}, nullptr, s);
   const auto y = ops::linear(
-      ops::cast(a, compute, s), ops::cast(turned, compute, s), {}, nullptr, s
+      ops::cast(a, compute, s), ops::cast(b, compute, s), {}, nullptr, s
   );
   return ops::cast(y, mx::float32, s);
 }
