@@ -31,7 +31,6 @@ from model_golden_cases import CASES, VERSION_4
 SEED = 20240611
 SEQUENCES, TOKENS = 2, 24
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DEFAULT = ROOT / "tests/golden/models"
 
 
 def rng_of(case):
@@ -89,18 +88,22 @@ def run(model, ids):
     return out.logits, hidden, out.hidden_states[-1]
 
 
+def write_expected(folder, tensors, note):
+    note = {**note, "seed": SEED, "torch": torch.__version__.split("+")[0],
+            "transformers": transformers.__version__}
+    # One metadata key: several would be written in no fixed order.
+    safetensors.torch.save_file({k: v.contiguous() for k, v in tensors.items()},
+                                folder / "expected.safetensors",
+                                metadata={"golden": json.dumps(note, sort_keys=True)})
+
+
 def expect(folder, case, ids):
     logits, hidden, norm = run(load(folder, torch.float32), ids)
     half, _, _ = run(load(folder, torch.bfloat16), ids)
     tensors = {"input_ids": ids.to(torch.int32), "logits": logits, "norm": norm,
                "logits_bf16": half.float()}
     tensors.update({f"hidden.{i}": h for i, h in enumerate(hidden)})
-    note = {"case": case, "seed": SEED, "made_by": "tools/make_model_goldens.py",
-            "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}
-    # One metadata key: several would be written in no fixed order.
-    safetensors.torch.save_file({k: v.contiguous() for k, v in tensors.items()},
-                                folder / "expected.safetensors",
-                                metadata={"golden": json.dumps(note, sort_keys=True)})
+    write_expected(folder, tensors, {"case": case, "made_by": "tools/make_model_goldens.py"})
     return logits, half.float()
 
 
@@ -165,28 +168,29 @@ def compare(case, made, kept):
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=pathlib.Path, default=DEFAULT)
-    parser.add_argument("--case", action="append", choices=sorted(CASES))
+def make_or_check(cases, make_one, out, description):
+    """The command line of a maker of golden folders."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=pathlib.Path, default=out)
+    parser.add_argument("--case", action="append", choices=sorted(cases))
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    cases = args.case or list(CASES)
+    chosen = args.case or list(cases)
     if not args.check:
-        total = sum(make(case, args.out) for case in cases)
-        print(f"{len(cases)} cases, {total / 1024:.0f} KiB")
+        total = sum(make_one(case, args.out) for case in chosen)
+        print(f"{len(chosen)} cases, {total / 1024:.0f} KiB")
         return 0
     with tempfile.TemporaryDirectory() as scratch:
         made = pathlib.Path(scratch)
-        for case in cases:
-            make(case, made)
-        wrong = [line for line in (compare(c, made, args.out) for c in cases) if line]
-    print("\n".join(wrong) or f"{len(cases)} cases agree")
+        for case in chosen:
+            make_one(case, made)
+        wrong = [line for line in (compare(c, made, args.out) for c in chosen) if line]
+    print("\n".join(wrong) or f"{len(chosen)} cases agree")
     return bool(wrong)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(make_or_check(CASES, make, ROOT / "tests/golden/models", __doc__.splitlines()[0]))
