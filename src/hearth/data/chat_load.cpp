@@ -5,6 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/mapped_file.h"
 #include "hearth/data/chat.h"
+#include "hearth/io/gguf_metadata.h"
 
 namespace hearth::data {
 namespace {
@@ -68,15 +69,41 @@ void add_template_files(
   }
 }
 
-}  // namespace
-
-ChatTemplates ChatTemplates::load(
-    const std::string& path,
-    const TemplateLimits& limits
+// Of a GGUF file's metadata: tokenizer.chat_template, and named ones below it.
+void add_gguf(
+    const io::GgufMetadata& file,
+    std::map<std::string, std::string>& sources,
+    Json& tokens
 ) {
-  const fs::path given(path);
-  std::map<std::string, std::string> sources;
-  Json tokens = Json::object();
+  constexpr std::string_view kKey = "tokenizer.chat_template";
+  for (const auto& [name, value] : file.all()) {
+    const auto* text = std::get_if<std::string>(&value);
+    if (text == nullptr || !name.starts_with(kKey)) continue;
+    if (name.size() == kKey.size()) sources["default"] = *text;
+    if (name.size() > kKey.size() + 1 && name[kKey.size()] == '.') {
+      sources[name.substr(kKey.size() + 1)] = *text;
+    }
+  }
+  if (sources.empty()) return;
+  const auto& words = file.texts("tokenizer.ggml.tokens");
+  for (const auto& [name, key] :
+       {std::pair{"bos_token", "bos"},
+        {"eos_token", "eos"},
+        {"unk_token", "unknown"},
+        {"pad_token", "padding"}}) {
+    const auto id =
+        file.integer(std::string("tokenizer.ggml.") + key + "_token_id", -1);
+    if (id < 0 || static_cast<std::size_t>(id) >= words.size()) continue;
+    tokens[name] = words[static_cast<std::size_t>(id)];
+  }
+}
+
+// Of a folder, or of the one .jinja file and the folder it lies in.
+void add_folder(
+    const fs::path& given,
+    std::map<std::string, std::string>& sources,
+    Json& tokens
+) {
   const bool single = !fs::is_directory(given) && given.extension() == ".jinja";
   const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
   if (single) {
@@ -93,18 +120,40 @@ ChatTemplates ChatTemplates::load(
     add_special_tokens(config, tokens);
     if (!single) add_templates(config, sources);
   }
-  if (sources.empty()) {
-    throw FormatError(
-        "[data.chat] " + path + " must have a chat template",
-        "give a .jinja file, or a tokenizer folder with chat_template.jinja or "
-        "a chat_template in tokenizer_config.json"
-    );
+}
+
+}  // namespace
+
+std::optional<ChatTemplates> ChatTemplates::find(
+    const std::string& path,
+    const TemplateLimits& limits
+) {
+  std::map<std::string, std::string> sources;
+  Json tokens = Json::object();
+  if (path.ends_with(".gguf") && !fs::is_directory(path)) {
+    add_gguf(io::GgufMetadata::read(path), sources, tokens);
+  } else {
+    add_folder(path, sources, tokens);
   }
+  if (sources.empty()) return {};
   ChatTemplates made;
   for (const auto& [name, source] : sources) {
     made.by_name_.try_emplace(name, source, tokens, limits);
   }
   return made;
+}
+
+ChatTemplates ChatTemplates::load(
+    const std::string& path,
+    const TemplateLimits& limits
+) {
+  auto found = find(path, limits);
+  if (found) return std::move(*found);
+  throw FormatError(
+      "[data.chat] " + path + " must have a chat template",
+      "give a .jinja file, a .gguf file with one, or a tokenizer folder with "
+      "chat_template.jinja or a chat_template in tokenizer_config.json"
+  );
 }
 
 const ChatTemplate& ChatTemplates::choose(

@@ -47,6 +47,9 @@ LoadedModel load_model(
     const LoadOptions& options = {}
 );
 
+// What stands for the model's config in errors.
+std::string config_name(const io::ModelSource& source);
+
 // Makes matrices ready for the kernels as `use` wants them, after their values
 // were set. A GPU has no packed copies.
 void prepare(Decoder& decoder, mx::Dtype compute, Use use);
