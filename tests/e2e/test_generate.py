@@ -209,7 +209,7 @@ class BadInput(Folder):
                 ("model_type", "frobnicator", ["frobnicator", "llama", "qwen2", "gpt2"]),
                 ("attention_sinks_of_doom", 3, ["attention_sinks_of_doom", "config.json"]),
                 ("hidden_size", "wide", ["hidden_size", "config.json"]),
-                ("vocab_size", 200, ["ids up to 299", "200 rows"])):
+                ("vocab_size", 200, ["the tokenizer has ids up to", "200 rows"])):
             before = dict(self.config)
             self.config[key] = value
             self.write_config()

@@ -13,7 +13,7 @@ namespace {
 
 struct EvalFlags {
   ModelFlags model;
-  std::string text, method = "sliding";
+  std::string text, method = "sliding", products = "int8";
   std::int64_t ctx = 512, windows = 0, stride = 0, batch = 0;
 };
 
@@ -31,6 +31,10 @@ void declare(Args& args, EvalFlags& f) {
   args.option(
       "--stride", f.stride,
       "sliding: tokens a window moves by; 0: half a window"
+  );
+  args.choice(
+      "--products", f.products, {"int8", "exact"},
+      "Quantised weights are multiplied by int8 activations, or as they are"
   );
   args.option(
       "--batch", f.batch, "Windows at once; 0: as many as make 2048 tokens"
@@ -63,6 +67,7 @@ infer::PerplexityOptions options_of(const EvalFlags& f) {
   infer::PerplexityOptions o;
   o.method = sliding ? infer::PerplexityMethod::sliding
                      : infer::PerplexityMethod::llamacpp;
+  o.exact = f.products == "exact";
   o.window = size_of(f.ctx, 2, "--ctx");
   o.max_windows = size_of(f.windows, 0, "--windows");
   o.stride = size_of(f.stride, 0, "--stride");

@@ -20,7 +20,7 @@ struct GenerateFlags {
   std::optional<std::string> prompt, file, ids, system;
   std::int64_t max_tokens = 256, top_k = 0, log_probs = -1;
   double temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
-  std::string kv = "auto";
+  std::string kv = "auto", products = "auto";
   std::vector<std::string> stop;
   bool raw = false;
 };
@@ -53,6 +53,11 @@ void declare(Args& args, GenerateFlags& f) {
   args.choice(
       "--kv", f.kv, {"auto", "bf16", "fp32", "int8"},
       "How keys and values are kept; auto: as it computes"
+  );
+  args.choice(
+      "--products", f.products, {"auto", "int8", "exact"},
+      "Quantised weights are multiplied by int8 activations, or as they are; "
+      "auto: the prompt as they are, each step in int8"
   );
   args.example(
       "hearth generate model/ -p 'What is the capital of France?'",
@@ -163,6 +168,9 @@ infer::GenerateOptions options_of(
          : f.kv == "bf16" ? infer::KvType::bfloat16
          : f.kv == "fp32" ? infer::KvType::float32
                           : infer::KvType::automatic;
+  o.products = f.products == "int8"    ? infer::QuantProducts::int8
+               : f.products == "exact" ? infer::QuantProducts::exact
+                                       : infer::QuantProducts::automatic;
   if (f.log_probs >= 0) o.log_probs = number(f.log_probs, "--logprobs");
   o.continues_prompt = !prompt.chat;
   return o;
@@ -261,6 +269,7 @@ void cmd_generate(Context& context, const std::vector<std::string>& words) {
     context.json("hearth.generate/1", document);
   } else {
     context.print("\n");
+    std::fflush(stdout);
     if (options.log_probs) {
       for (const Json& t : log_probs_json(made, model.tokenizer.get())) {
         context.print(to_json_line(t) + "\n");

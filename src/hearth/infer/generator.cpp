@@ -95,7 +95,7 @@ class Run {
       std::span<const std::int32_t> prompt,
       const GenerateOptions& options)
       : options_(options),
-        sequence_(model, options.kv),
+        sequence_(model, options.kv, options.products),
         sampler_(options.sampling),
         seen_(prompt.begin(), prompt.end()) {}
 

@@ -16,6 +16,7 @@ struct GenerateOptions {
   std::vector<std::int32_t> stop_ids;
   std::vector<std::string> stop;  // needs a tokenizer
   KvType kv = KvType::automatic;
+  QuantProducts products = QuantProducts::automatic;
   int prefill_chunk = 512;
   // Log probabilities of each token and of this many alternatives.
   std::optional<int> log_probs;

@@ -58,10 +58,16 @@ Batch make_batch(
   return b;
 }
 
-void score(const models::LoadedModel& model, const Batch& b, Sums& sums) {
+void score(
+    const models::LoadedModel& model,
+    const Batch& b,
+    bool exact,
+    Sums& sums
+) {
   const mx::Shape shape{b.rows, b.length};
   nn::Pass pass;
   pass.dtype = model.compute;
+  if (exact) pass.quantized = ops::QuantCompute::kExact;
   pass.positions = models::plain_positions(b.rows, b.length);
   pass.length = b.length;
   auto log_probs = model.decoder->log_probs(
@@ -178,7 +184,7 @@ Perplexity perplexity(
       ++end;
     }
     const auto part = std::span(windows).subspan(at, end - at);
-    score(model, make_batch(ids, part, bos), sums);
+    score(model, make_batch(ids, part, bos), options.exact, sums);
     at = end;
     if (options.progress) options.progress(at, windows.size(), sums.mean());
   }

@@ -26,7 +26,9 @@ struct PerplexityOptions {
   int window = 512;
   int stride = 0;       // sliding: from 1 to window - 1; 0 is half a window
   int max_windows = 0;  // 0: all
-  int batch = 0;        // windows at once; 0 is as many as make 2048 tokens
+  // Quantised weights are multiplied as they are, not by int8 activations.
+  bool exact = false;
+  int batch = 0;  // windows at once; 0 is as many as make 2048 tokens
   // Windows done, windows in all, mean negative log-likelihood so far.
   std::function<void(std::size_t, std::size_t, double)> progress;
 };

@@ -45,16 +45,29 @@ void check_ids(std::span<const std::int32_t> ids, int vocab) {
 
 }  // namespace
 
-Sequence::Sequence(const models::LoadedModel& model, KvType kv)
+Sequence::Sequence(
+    const models::LoadedModel& model,
+    KvType kv,
+    QuantProducts products
+)
     : model_(model),
+      products_(products),
       caches_(model.decoder->make_caches(kv_dtype(kv, model.compute))) {}
+
+nn::Pass Sequence::pass_for(std::size_t tokens) const {
+  nn::Pass pass;
+  pass.dtype = model_.compute;
+  const bool exact = products_ == QuantProducts::exact ||
+                     (products_ == QuantProducts::automatic && tokens > 1);
+  pass.quantized = exact ? ops::QuantCompute::kExact : ops::QuantCompute::kInt8;
+  return pass;
+}
 
 mx::array Sequence::hidden(std::span<const std::int32_t> ids) {
   const auto n = static_cast<int>(ids.size());
   std::vector<int> positions(ids.size());
   std::iota(positions.begin(), positions.end(), length_);
-  nn::Pass pass;
-  pass.dtype = model_.compute;
+  nn::Pass pass = pass_for(ids.size());
   pass.positions = mx::array(positions.data(), {1, n}, mx::int32);
   pass.length = length_ + n;
   pass.caches = &caches_;
@@ -87,9 +100,7 @@ std::span<const float> Sequence::feed(
   const int n = h.shape(1);
   const auto last =
       n == 1 ? h : mx::slice(h, {0, n - 1, 0}, {1, n, h.shape(2)});
-  nn::Pass pass;
-  pass.dtype = model_.compute;
-  logits_ = model_.decoder->logits(last, pass);
+  logits_ = model_.decoder->logits(last, pass_for(ids.size()));
   logits_.eval();
   return {logits_.data<float>(), static_cast<std::size_t>(config.vocab)};
 }

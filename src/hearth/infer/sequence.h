@@ -14,13 +14,19 @@ namespace mx = mlx::core;
 // How keys and values are kept. automatic is the dtype of the activations.
 enum class KvType : unsigned char { automatic, bfloat16, float32, int8 };
 
+// How quantised weights are multiplied: by activations rounded to int8, or as
+// they are. automatic does the prompt exactly, since its errors stay in the
+// keys and values for good, and single steps in int8.
+enum class QuantProducts : unsigned char { automatic, int8, exact };
+
 class Sequence {
  public:
   // Throws UsageError when keys of that type cannot meet the model's queries.
   // The model must outlive the sequence.
   explicit Sequence(
       const models::LoadedModel& model,
-      KvType kv = KvType::automatic
+      KvType kv = KvType::automatic,
+      QuantProducts products = QuantProducts::automatic
   );
 
   // Appends ids, `chunk` at a time, and gives the logits after the last one;
@@ -38,10 +44,12 @@ class Sequence {
 
  private:
   const models::LoadedModel& model_;
+  QuantProducts products_;
   std::vector<std::shared_ptr<ops::KvCache>> caches_;
   int length_ = 0;
   mx::array logits_{0.0f};
 
+  nn::Pass pass_for(std::size_t tokens) const;
   mx::array hidden(std::span<const std::int32_t> ids);
 };
 
