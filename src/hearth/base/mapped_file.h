@@ -24,8 +24,9 @@ class MappedFile {
   std::size_t size() const noexcept { return size_; }
   const std::string& path() const noexcept { return path_; }
 
-  enum class Access { kNormal, kSequential, kRandom, kSoon };
+  enum class Access { kNormal, kSequential, kRandom, kSoon, kDone };
   // Tells the system how a range will be read; a range past the end is cut.
+  // kDone takes its pages from this process's memory until they are read again.
   void advise(Access access, std::size_t begin, std::size_t size) const;
 
  private:

@@ -50,6 +50,8 @@ void cmd_tokenizer_template(
 void cmd_data_prepare(Context& context, const std::vector<std::string>& words);
 void cmd_data_inspect(Context& context, const std::vector<std::string>& words);
 void cmd_data_synth(Context& context, const std::vector<std::string>& words);
+void cmd_generate(Context& context, const std::vector<std::string>& words);
+void cmd_eval_ppl(Context& context, const std::vector<std::string>& words);
 void cmd_completion(Context& context, const std::vector<std::string>& words);
 void cmd_tokenizer_encode(
     Context& context,

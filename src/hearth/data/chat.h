@@ -79,9 +79,14 @@ class ChatTemplate {
 // The templates of a model: usually one, sometimes one more for tools.
 class ChatTemplates {
  public:
-  // From a .jinja file, a .gguf file, a tokenizer's folder, or a file inside
-  // it. Throws FormatError when there is no template.
+  // From a .jinja or .gguf file, a tokenizer's folder, or a file inside it.
+  // Throws FormatError when there is no template.
   static ChatTemplates load(
+      const std::string& path,
+      const TemplateLimits& limits = {}
+  );
+  // Nothing when there is no template.
+  static std::optional<ChatTemplates> find(
       const std::string& path,
       const TemplateLimits& limits = {}
   );

@@ -110,7 +110,7 @@ void add_gguf(
 
 }  // namespace
 
-ChatTemplates ChatTemplates::load(
+std::optional<ChatTemplates> ChatTemplates::find(
     const std::string& path,
     const TemplateLimits& limits
 ) {
@@ -137,18 +137,25 @@ ChatTemplates ChatTemplates::load(
     add_special_tokens(config, tokens);
     if (!single) add_templates(config, file, sources);
   }
-  if (sources.empty()) {
-    throw FormatError(
-        "[data.chat] " + path + " must have a chat template",
-        "give a .jinja file, or a tokenizer folder with chat_template.jinja or "
-        "a chat_template in tokenizer_config.json"
-    );
-  }
+  if (sources.empty()) return {};
   ChatTemplates made;
   for (const auto& [name, source] : sources) {
     made.by_name_.try_emplace(name, source.text, tokens, limits, source.file);
   }
   return made;
+}
+
+ChatTemplates ChatTemplates::load(
+    const std::string& path,
+    const TemplateLimits& limits
+) {
+  auto found = find(path, limits);
+  if (found) return std::move(*found);
+  throw FormatError(
+      "[data.chat] " + path + " must have a chat template",
+      "give a .jinja file, a .gguf file with one, or a tokenizer folder with "
+      "chat_template.jinja or a chat_template in tokenizer_config.json"
+  );
 }
 
 const ChatTemplate& ChatTemplates::choose(

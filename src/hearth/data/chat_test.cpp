@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -376,6 +377,70 @@ TEST(ChatTemplates, LoadsFoldersFilesAndNamedTemplates) {
   fs::create_directories(folder);
   EXPECT_THROW(ChatTemplates::load(folder.string()), FormatError);
   fs::remove_all(folder);
+}
+
+// A GGUF file of metadata alone, written by hand from the format's description.
+class GgufWriter {
+ public:
+  void text(const std::string& key, const std::string& value) {
+    begin(key, 8);
+    put(value);
+  }
+  void number(const std::string& key, std::uint32_t value) {
+    begin(key, 4);
+    raw(value);
+  }
+  void texts(const std::string& key, const std::vector<std::string>& values) {
+    begin(key, 9);
+    raw(std::uint32_t{8});
+    raw(std::uint64_t{values.size()});
+    for (const auto& v : values) put(v);
+  }
+  void write(const fs::path& path) {
+    const std::string pairs = std::exchange(out_, "GGUF");
+    raw(std::uint32_t{3});
+    raw(std::uint64_t{0});
+    raw(count_);
+    std::ofstream(path, std::ios::binary) << out_ << pairs;
+  }
+
+ private:
+  std::string out_;
+  std::uint64_t count_ = 0;
+
+  template <class T>
+  void raw(T value) {
+    out_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void put(const std::string& value) {
+    raw(std::uint64_t{value.size()});
+    out_ += value;
+  }
+  void begin(const std::string& key, std::uint32_t type) {
+    put(key);
+    raw(type);
+    ++count_;
+  }
+};
+
+TEST(ChatTemplates, AreReadFromGgufMetadata) {
+  const fs::path file = fs::path(testing::TempDir()) / "hearth_chat_test.gguf";
+  GgufWriter gguf;
+  gguf.texts("tokenizer.ggml.tokens", {"<b>", "<e>", "x"});
+  gguf.number("tokenizer.ggml.bos_token_id", 0);
+  gguf.number("tokenizer.ggml.eos_token_id", 1);
+  gguf.text("tokenizer.chat_template", "D{{ bos_token }}{{ eos_token }}");
+  gguf.text("tokenizer.chat_template.tool_use", "T{{ eos_token }}");
+  gguf.write(file);
+  const auto loaded = ChatTemplates::load(file.string());
+  EXPECT_EQ(loaded.choose(false).render(dialogue(), {}), "D<b><e>");
+  EXPECT_EQ(loaded.choose(true).render(dialogue(), {}), "T<e>");
+  GgufWriter none;
+  none.texts("tokenizer.ggml.tokens", {"<b>"});
+  none.write(file);
+  EXPECT_FALSE(ChatTemplates::find(file.string()));
+  EXPECT_THROW(ChatTemplates::load(file.string()), FormatError);
+  fs::remove(file);
 }
 
 }  // namespace

@@ -37,6 +37,10 @@ class GgufFile {
     return bytes_.subspan(tensor.offset, tensor.bytes);
   }
   std::span<const std::byte> bytes() const { return bytes_; }
+  // A range's pages leave this process's memory until they are read again.
+  void release(std::uint64_t offset, std::size_t size) const {
+    file_.advise(MappedFile::Access::kDone, offset, size);
+  }
   const std::string& name() const { return metadata_.name(); }
 
  private:

@@ -114,6 +114,9 @@ class GgufSource final : public ModelSource {
     }
     return {};
   }
+  void release(const TensorInfo& tensor) const override {
+    file_->release(tensor.offset, tensor.bytes);
+  }
 
  private:
   struct Entry {

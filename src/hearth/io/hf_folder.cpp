@@ -57,6 +57,10 @@ class HfFolder final : public ModelSource {
     }
     return {it->second->bytes(tensor), it->second};
   }
+  void release(const TensorInfo& tensor) const override {
+    const auto it = shards_.find(tensor.file);
+    if (it != shards_.end()) it->second->release(tensor);
+  }
 
  private:
   using Listed = std::map<std::string, std::string>;  // tensor to shard

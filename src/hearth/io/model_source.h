@@ -50,6 +50,9 @@ class ModelSource {
   // Row-major bytes in the layout Hugging Face has: rows that a GGUF converter
   // has permuted are put back.
   virtual TensorData data(const TensorInfo& tensor) const = 0;
+  // The tensor was read and is not needed soon: mapped pages leave this
+  // process's memory, and come back when it is read again.
+  virtual void release(const TensorInfo&) const {}
 
   // Null when there is none of that name.
   const TensorInfo* find(std::string_view name) const;

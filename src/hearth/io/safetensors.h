@@ -34,6 +34,10 @@ class SafetensorsFile {
   }
   // For a TensorInfo of this file. Aligned as the writer chose, often not.
   std::span<const std::byte> bytes(const TensorInfo& tensor) const;
+  // Its pages leave this process's memory until they are read again.
+  void release(const TensorInfo& tensor) const {
+    file_.advise(MappedFile::Access::kDone, tensor.offset, tensor.bytes);
+  }
   const std::string& name() const { return name_; }
 
  private:

@@ -1,5 +1,6 @@
 #include "hearth/models/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -125,8 +126,10 @@ mx::array Decoder::hidden(
 }
 
 mx::array Decoder::logits(const mx::array& hidden, const nn::Pass& pass) const {
-  const auto y =
-      mx::astype(nn::multiply(hidden, *head_, {}, pass), mx::float32);
+  // A quantised product answers in the dtype it is asked in, and bfloat16 is
+  // too coarse for logits: near 20 its step is an eighth.
+  const auto h = head_->quantized ? mx::astype(hidden, mx::float32) : hidden;
+  const auto y = mx::astype(nn::multiply(h, *head_, {}, pass), mx::float32);
   if (config_.final_softcap == 0) return y;
   const auto cap = mx::array(config_.final_softcap);
   return mx::multiply(cap, mx::tanh(mx::divide(y, cap)));
@@ -160,12 +163,45 @@ mx::array Decoder::log_probs(
     const mx::array& targets,
     const nn::Pass& pass
 ) const {
-  if (!pass.training) return loss(ids, targets, {}, pass).log_probs;
-  const auto [table, head] = tables(pass);
-  return ops::head_log_probs(
-      run(embed(ids, table, pass), pass, nullptr), head, targets,
-      config_.final_softcap, head_->packed
-  );
+  if (pass.training) {
+    const auto [table, head] = tables(pass);
+    return ops::head_log_probs(
+        run(embed(ids, table, pass), pass, nullptr), head, targets,
+        config_.final_softcap, head_->packed
+    );
+  }
+  if (head_->value.size() > 0) {
+    return loss(ids, targets, {}, pass).log_probs;
+  }
+  return quantized_log_probs(hidden(ids, pass), targets, pass);
+}
+
+// A head that is only held quantised has no fused loss: some tokens at a time.
+mx::array Decoder::quantized_log_probs(
+    const mx::array& h,
+    const mx::array& targets,
+    const nn::Pass& pass
+) const {
+  constexpr int kLogits = 1 << 24;
+  const int tokens = static_cast<int>(targets.size());
+  const int step = std::max(1, kLogits / config_.vocab);
+  const auto rows = mx::reshape(h, {1, tokens, config_.dim});
+  const auto wanted = mx::reshape(targets, {1, tokens});
+  std::vector<mx::array> parts;
+  for (int from = 0; from < tokens; from += step) {
+    const int to = std::min(tokens, from + step);
+    const auto y =
+        logits(mx::slice(rows, {0, from, 0}, {1, to, config_.dim}), pass);
+    const auto target = mx::slice(wanted, {0, from}, {1, to});
+    const auto at = mx::expand_dims(mx::maximum(target, mx::array(0)), -1);
+    const auto picked = mx::squeeze(mx::take_along_axis(y, at, -1), -1);
+    const auto all = mx::subtract(picked, mx::logsumexp(y, -1));
+    parts.push_back(
+        mx::where(mx::less(target, mx::array(0)), mx::array(0.0f), all)
+    );
+    parts.back().eval();
+  }
+  return mx::reshape(mx::concatenate(parts, 1), targets.shape());
 }
 
 void Decoder::set_checkpointing(std::vector<bool> layers) {

@@ -79,6 +79,11 @@ class Decoder {
   std::unique_ptr<nn::Norm> final_norm_;
   std::vector<bool> checkpointed_;
 
+  mx::array quantized_log_probs(
+      const mx::array& h,
+      const mx::array& targets,
+      const nn::Pass& pass
+  ) const;
   mx::array embed(
       const mx::array& ids,
       const mx::array& table,

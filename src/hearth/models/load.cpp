@@ -72,6 +72,9 @@ class Loading {
     } else {
       p.set(read_dense(source_, *m.codes, p.shape, p.transposed, dtype_for(p)));
     }
+    for (const auto* t : {m.codes, m.scales, m.biases}) {
+      if (t != nullptr) source_.release(*t);
+    }
     if (options_.progress) options_.progress(bytes_);
   }
 
@@ -143,12 +146,12 @@ void prepare(
   if (use != Use::training && !plain && !p.trainable) p.drop_value();
 }
 
+}  // namespace
+
 std::string config_name(const io::ModelSource& source) {
   return source.path().ends_with(".gguf") ? source.path()
                                           : source.path() + "/config.json";
 }
-
-}  // namespace
 
 mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p) {
   const StoredMatrix m = find_stored(source, p.name);

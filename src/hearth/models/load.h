@@ -50,6 +50,9 @@ LoadedModel load_model(
 // The norm of each row of a matrix as the source holds it, float32.
 mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p);
 
+// What stands for the model's config in errors.
+std::string config_name(const io::ModelSource& source);
+
 // Makes matrices ready for the kernels as `use` wants them, after their values
 // were set. A GPU has no packed copies.
 void prepare(Decoder& decoder, mx::Dtype compute, Use use);

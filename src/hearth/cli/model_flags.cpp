@@ -1,0 +1,67 @@
+#include "hearth/cli/model_flags.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "hearth/base/mapped_file.h"
+#include "hearth/ops/device.h"
+
+namespace hearth::cli {
+
+void ModelFlags::declare(Args& args) {
+  args.positional(
+      "MODEL", model, "A Hugging Face or MLX folder, or a .gguf file"
+  );
+  args.option(
+      "-t,--tokenizer", tokenizer,
+      "tokenizer.json, tokenizer.model, .gguf or a folder with one, instead "
+      "of the model's own"
+  );
+  args.choice(
+      "--dtype", dtype, {"auto", "bf16", "fp32"},
+      "Numbers it computes in; auto: fp32 for an fp32 checkpoint, else bf16"
+  );
+  args.flag("--dense", dense, "Widen quantised weights when they are read");
+}
+
+infer::TextModel ModelFlags::load(
+    const Context& context,
+    double* load_ms
+) const {
+  namespace mx = mlx::core;
+  ops::use_device(context.common.device);
+  const double start = milliseconds_now();
+  models::LoadOptions options;
+  options.keep_quantized = !dense;
+  if (dtype != "auto") {
+    options.compute = dtype == "bf16" ? mx::bfloat16 : mx::float32;
+  }
+  // Most loads are over before a bar could be read.
+  std::optional<Progress> progress;
+  options.progress = [&](std::size_t bytes) {
+    if (!progress && milliseconds_now() - start < 2000) return;
+    if (!progress) progress.emplace(Progress::Options{"loading", "B", 0});
+    progress->update(bytes);
+  };
+  auto out = infer::load_text_model(model, tokenizer, options);
+  *load_ms = milliseconds_now() - start;
+  return out;
+}
+
+std::string read_text(const std::string& path) {
+  if (path != "-") return std::string(MappedFile(path).text());
+  std::string out;
+  char buffer[1 << 16];
+  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    out.append(buffer, got);
+  }
+  return out;
+}
+
+double milliseconds_now() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,29 @@
+#pragma once
+// The flags of every command that runs a model: which one, with which
+// tokenizer, in which number types.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "hearth/base/progress.h"
+#include "hearth/cli/command.h"
+#include "hearth/infer/text_model.h"
+
+namespace hearth::cli {
+
+struct ModelFlags {
+  std::string model, tokenizer;
+  std::string dtype = "auto";
+  bool dense = false;
+
+  void declare(Args& args);
+  // Chooses the device and loads, with progress. load_ms receives the time.
+  infer::TextModel load(const Context& context, double* load_ms) const;
+};
+
+// All of standard input for "-", else the file. Throws IoError.
+std::string read_text(const std::string& path);
+
+double milliseconds_now();
+
+}  // namespace hearth::cli

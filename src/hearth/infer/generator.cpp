@@ -1,0 +1,188 @@
+#include "hearth/infer/generator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/data/tokenizer/stream_decoder.h"
+#include "hearth/infer/stop_text.h"
+
+namespace hearth::infer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start)
+      .count();
+}
+
+// Ids to text that may be shown, up to a stop string.
+class TextOut {
+ public:
+  TextOut(
+      std::shared_ptr<const data::Tokenizer> tokenizer,
+      std::span<const std::int32_t> context,
+      const std::vector<std::string>& stops
+  )
+      : stop_(stops) {
+    if (!tokenizer) return;
+    decoder_.emplace(std::move(tokenizer), true);
+    for (const std::int32_t id : context) decoder_->push(id);
+  }
+  std::string push(std::int32_t id) {
+    return decoder_ ? stop_.push(decoder_->push(id)) : std::string();
+  }
+  std::string finish() {
+    if (!decoder_) return {};
+    std::string out = stop_.push(decoder_->finish());
+    return out + stop_.finish();
+  }
+  bool stopped() const { return stop_.found(); }
+
+ private:
+  std::optional<data::StreamDecoder> decoder_;
+  StopText stop_;
+};
+
+// The few last tokens are all that a word's beginning depends on.
+std::span<const std::int32_t> text_context(
+    std::span<const std::int32_t> prompt,
+    const GenerateOptions& options
+) {
+  constexpr std::size_t kTokens = 8;
+  if (!options.continues_prompt) return {};
+  return prompt.last(std::min(prompt.size(), kTokens));
+}
+
+void check(
+    const models::LoadedModel& model,
+    const data::Tokenizer* tokenizer,
+    std::size_t prompt,
+    const GenerateOptions& options
+) {
+  options.sampling.check();
+  if (options.max_tokens < 1) {
+    throw UsageError(
+        fmt::format(
+            "[infer.generate] max_tokens must be at least 1, got {}",
+            options.max_tokens
+        )
+    );
+  }
+  if (tokenizer == nullptr && !options.stop.empty()) {
+    throw UsageError("[infer.generate] stop strings need a tokenizer");
+  }
+  const auto context =
+      static_cast<std::size_t>(model.decoder->config().max_length);
+  if (prompt >= context) {
+    throw UsageError(
+        fmt::format(
+            "[infer.generate] the prompt must leave room in the model's "
+            "context of {} tokens, got {} tokens",
+            context, prompt
+        )
+    );
+  }
+}
+
+class Run {
+ public:
+  Run(const models::LoadedModel& model,
+      std::span<const std::int32_t> prompt,
+      const GenerateOptions& options)
+      : options_(options),
+        sequence_(model, options.kv, options.products),
+        sampler_(options.sampling),
+        seen_(prompt.begin(), prompt.end()) {}
+
+  // The token after what was fed so far.
+  GeneratedToken step(std::span<const std::int32_t> ids) {
+    const auto logits = sequence_.feed(ids, options_.prefill_chunk);
+    GeneratedToken token;
+    token.id = sampler_.pick(logits, seen_, seen_.size());
+    if (options_.log_probs) {
+      const auto at = static_cast<std::size_t>(token.id);
+      token.log_prob = static_cast<float>(logits[at] - log_sum_exp(logits));
+      token.top = top_log_probs(logits, *options_.log_probs);
+    }
+    seen_.push_back(token.id);
+    return token;
+  }
+  bool full() const { return sequence_.length() >= sequence_.context(); }
+  std::size_t kv_bytes() const { return sequence_.kv_bytes(); }
+
+ private:
+  const GenerateOptions& options_;
+  Sequence sequence_;
+  Sampler sampler_;
+  std::vector<std::int32_t> seen_;
+};
+
+}  // namespace
+
+std::string_view name_of(Finish finish) {
+  return finish == Finish::stop     ? "stop"
+         : finish == Finish::length ? "length"
+                                    : "cancelled";
+}
+
+std::vector<std::int32_t> Generation::ids() const {
+  std::vector<std::int32_t> out;
+  for (const auto& t : tokens) out.push_back(t.id);
+  return out;
+}
+
+Generation generate(
+    const models::LoadedModel& model,
+    std::shared_ptr<const data::Tokenizer> tokenizer,
+    std::span<const std::int32_t> prompt,
+    const GenerateOptions& options,
+    const OnToken& on_token
+) {
+  check(model, tokenizer.get(), prompt.size(), options);
+  Generation out;
+  out.prompt_tokens = static_cast<int>(prompt.size());
+  TextOut text(
+      std::move(tokenizer), text_context(prompt, options), options.stop
+  );
+  Run run(model, prompt, options);
+  const auto start = Clock::now();
+  auto first_done = start;
+  std::int32_t last = 0;
+  for (bool going = true; going;) {
+    const bool first = out.tokens.empty();
+    GeneratedToken token =
+        run.step(first ? prompt : std::span<const std::int32_t>(&last, 1));
+    last = token.id;
+    if (first) {
+      out.first_step_ms = ms_since(start);
+      first_done = Clock::now();
+    }
+    const bool stop_id =
+        std::ranges::find(options.stop_ids, last) != options.stop_ids.end();
+    if (!stop_id) token.text = text.push(last);
+    const auto made = static_cast<int>(out.tokens.size()) + 1;
+    if (stop_id || text.stopped()) {
+      out.finish = Finish::stop, going = false;
+    } else if (made >= options.max_tokens || run.full()) {
+      out.finish = Finish::length, going = false;
+    }
+    if (!going) token.text += text.finish();
+    out.text += token.text;
+    out.tokens.push_back(token);
+    if (on_token && !on_token(token) && going) {
+      out.finish = Finish::cancelled, going = false;
+    }
+  }
+  out.decode_ms = ms_since(first_done);
+  const auto later = static_cast<double>(out.tokens.size()) - 1;
+  if (later > 0) out.tokens_per_s = later / out.decode_ms * 1e3;
+  out.kv_bytes = run.kv_bytes();
+  return out;
+}
+
+}  // namespace hearth::infer

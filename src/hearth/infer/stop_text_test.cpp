@@ -1,0 +1,54 @@
+#include "hearth/infer/stop_text.h"
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+
+namespace hearth::infer {
+namespace {
+
+TEST(StopText, PlainTextPassesAtOnce) {
+  StopText stop({"END"});
+  EXPECT_EQ(stop.push("hello "), "hello ");
+  EXPECT_EQ(stop.push("world"), "world");
+  EXPECT_EQ(stop.finish(), "");
+  EXPECT_FALSE(stop.found());
+}
+
+TEST(StopText, AStringInPiecesIsFoundAndCutOff) {
+  StopText stop({"END"});
+  EXPECT_EQ(stop.push("a E"), "a ");
+  EXPECT_EQ(stop.push("N"), "");
+  EXPECT_EQ(stop.push("D of it"), "");
+  EXPECT_TRUE(stop.found());
+  EXPECT_EQ(stop.push("more"), "");
+  EXPECT_EQ(stop.finish(), "");
+}
+
+TEST(StopText, AFalseBeginningIsShownLater) {
+  StopText stop({"ENDE", "NO"});
+  EXPECT_EQ(stop.push("EN"), "");
+  EXPECT_EQ(stop.push("D"), "");
+  EXPECT_EQ(stop.push("x E"), "ENDx ");
+  EXPECT_EQ(stop.finish(), "E");
+}
+
+TEST(StopText, TheEarliestOfSeveralEndsIt) {
+  StopText stop({"cd", "bc"});
+  EXPECT_EQ(stop.push("abcd"), "a");
+  EXPECT_TRUE(stop.found());
+}
+
+TEST(StopText, ALongerBeginningWinsOverAShorterOne) {
+  StopText stop({"aab"});
+  EXPECT_EQ(stop.push("xaaa"), "xa");
+  EXPECT_EQ(stop.push("b"), "");
+  EXPECT_TRUE(stop.found());
+}
+
+TEST(StopText, EmptyStringsAreRefused) {
+  EXPECT_THROW(StopText({""}), UsageError);
+}
+
+}  // namespace
+}  // namespace hearth::infer
