@@ -2,6 +2,7 @@
 #include "hearth/cli/command.h"
 #include "hearth/cli/model_report.h"
 #include "hearth/io/model_source.h"
+#include "hearth/train/run_model.h"
 
 namespace hearth::cli {
 
@@ -14,7 +15,9 @@ void cmd_inspect(Context& context, const std::vector<std::string>& words) {
       "bytes, and whatever is odd.",
       context.common
   );
-  args.positional("MODEL", path, "A model folder or a .gguf file");
+  args.positional(
+      "MODEL", path, "A model folder, a .gguf file or a run directory"
+  );
   args.flag("--tensors", tensors, "List every tensor");
   args.flag("--check", check, "Read all weights and look for NaN and infinity");
   args.example("hearth inspect SmolLM2-135M/", "a Hugging Face folder");
@@ -26,7 +29,8 @@ void cmd_inspect(Context& context, const std::vector<std::string>& words) {
   );
   if (!context.parse(args, words)) return;
 
-  const auto model = io::open_model(path);
+  const auto run = train::parse_run_reference(path);
+  const auto model = run ? train::open_run_source(*run) : io::open_model(path);
   const ModelReport report = inspect_model(*model, check);
   if (context.common.json) {
     return context.json("hearth.inspect/1", report_json(report, tensors));

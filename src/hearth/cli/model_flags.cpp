@@ -4,14 +4,19 @@
 #include <cstdio>
 
 #include "hearth/base/mapped_file.h"
+#include "hearth/models/adapters.h"
 #include "hearth/ops/device.h"
+#include "hearth/train/run_model.h"
 
 namespace hearth::cli {
 
 void ModelFlags::declare(Args& args) {
   args.positional(
-      "MODEL", model, "A Hugging Face or MLX folder, or a .gguf file"
+      "MODEL", model,
+      "A Hugging Face or MLX folder, a .gguf file, or a run directory (RUN, "
+      "RUN@last, RUN@STEP)"
   );
+  args.option("--adapter", adapter, "PEFT adapter folder to put on it");
   args.option(
       "-t,--tokenizer", tokenizer,
       "tokenizer.json, tokenizer.model, .gguf or a folder with one, instead "
@@ -22,6 +27,18 @@ void ModelFlags::declare(Args& args) {
       "Numbers it computes in; auto: fp32 for an fp32 checkpoint, else bf16"
   );
   args.flag("--dense", dense, "Widen quantised weights when they are read");
+}
+
+infer::TextModel ModelFlags::load_text(
+    const models::LoadOptions& options
+) const {
+  if (const auto run = train::parse_run_reference(model)) {
+    return infer::with_text(
+        train::load_run_model(*run, options), model,
+        tokenizer.empty() ? train::run_tokenizer(*run) : tokenizer
+    );
+  }
+  return infer::load_text_model(model, tokenizer, options);
 }
 
 infer::TextModel ModelFlags::load(
@@ -43,7 +60,8 @@ infer::TextModel ModelFlags::load(
     if (!progress) progress.emplace(Progress::Options{"loading", "B", 0});
     progress->update(bytes);
   };
-  auto out = infer::load_text_model(model, tokenizer, options);
+  auto out = load_text(options);
+  if (!adapter.empty()) models::load_adapter(out.model, adapter);
   *load_ms = milliseconds_now() - start;
   return out;
 }

@@ -12,13 +12,16 @@
 namespace hearth::cli {
 
 struct ModelFlags {
-  std::string model, tokenizer;
+  std::string model, tokenizer, adapter;
   std::string dtype = "auto";
   bool dense = false;
 
   void declare(Args& args);
   // Chooses the device and loads, with progress. load_ms receives the time.
   infer::TextModel load(const Context& context, double* load_ms) const;
+
+ private:
+  infer::TextModel load_text(const models::LoadOptions& options) const;
 };
 
 // All of standard input for "-", else the file. Throws IoError.

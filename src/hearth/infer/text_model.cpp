@@ -107,22 +107,47 @@ std::vector<std::int32_t> TextModel::chat_prompt(const Json& messages) const {
   return t.encode(text, {.add_special = false});
 }
 
+namespace {
+
+// All but the weights, so that what does not fit is refused before they are
+// read.
+TextModel text_side(
+    const io::ModelSource& source,
+    const std::string& path,
+    const std::string& text_path
+) {
+  TextModel out;
+  out.path = path;
+  if (holds_tokenizer(text_path)) {
+    out.tokenizer = data::Tokenizer::load(text_path);
+    check_vocabulary(*out.tokenizer, text_path, source);
+    out.templates = data::ChatTemplates::find(text_path);
+  }
+  out.stop_ids = stop_ids_of(source, out.tokenizer.get());
+  return out;
+}
+
+}  // namespace
+
 TextModel load_text_model(
     const std::string& path,
     const std::string& tokenizer,
     const models::LoadOptions& options
 ) {
-  TextModel out;
-  out.path = path;
   const auto source = io::open_model(path);
-  const std::string& text = tokenizer.empty() ? path : tokenizer;
-  if (!tokenizer.empty() || holds_tokenizer(path)) {
-    out.tokenizer = data::Tokenizer::load(text);
-    check_vocabulary(*out.tokenizer, text, *source);
-    out.templates = data::ChatTemplates::find(text);
-  }
-  out.stop_ids = stop_ids_of(*source, out.tokenizer.get());
+  TextModel out =
+      text_side(*source, path, tokenizer.empty() ? path : tokenizer);
   out.model = models::load_model(source, options);
+  return out;
+}
+
+TextModel with_text(
+    models::LoadedModel model,
+    const std::string& path,
+    const std::string& text_path
+) {
+  TextModel out = text_side(*model.source, path, text_path);
+  out.model = std::move(model);
   return out;
 }
 

@@ -40,6 +40,13 @@ TextModel load_text_model(
     const models::LoadOptions& options = {}
 );
 
+// The same of a model that is loaded already; text_path holds its tokenizer.
+TextModel with_text(
+    models::LoadedModel model,
+    const std::string& path,
+    const std::string& text_path
+);
+
 // A number or a list under eos_token_id; none where it is absent.
 std::vector<std::int32_t> eos_ids(const Json& config);
 

@@ -144,26 +144,25 @@ std::optional<RunReference> parse_run_reference(const std::string& word) {
   return r;
 }
 
+std::shared_ptr<const io::ModelSource> open_run_source(const RunReference& r) {
+  const Recipe recipe = recipe_of(r.run);
+  if (recipe.lora) return io::open_model(recipe.model.from);
+  return std::make_shared<RunSource>(
+      model_folder(r.run).string(), checkpoint_path(r.run, step_of(r))
+  );
+}
+
 models::LoadedModel load_run_model(
     const RunReference& r,
     const models::LoadOptions& options
 ) {
+  auto model = models::load_model(open_run_source(r), options);
   const Recipe recipe = recipe_of(r.run);
-  const auto checkpoint = Checkpoint::load(checkpoint_path(r.run, step_of(r)));
-  if (!recipe.lora) {
-    return models::load_model(
-        std::make_shared<RunSource>(
-            model_folder(r.run).string(), checkpoint.path()
-        ),
-        options
-    );
-  }
-  auto model = models::load_model(recipe.model.from, options);
+  if (!recipe.lora) return model;
   models::attach_adapters(*model.decoder, *model.source, *recipe.lora);
-  checkpoint.copy_weights(model.decoder->parameters().trainable());
-  for (nn::Parameter* p : model.decoder->parameters().trainable()) {
-    p->trainable = false;
-  }
+  const auto adapters = model.decoder->parameters().trainable();
+  Checkpoint::load(checkpoint_path(r.run, step_of(r))).copy_weights(adapters);
+  for (nn::Parameter* p : adapters) p->trainable = false;
   return model;
 }
 

@@ -24,7 +24,12 @@ struct RunReference {
 // Nothing when the word names no run directory.
 std::optional<RunReference> parse_run_reference(const std::string& word);
 
-// Throws UsageError when there is no such checkpoint.
+// The weights as they lie in the checkpoint; of a run that trained adapters,
+// the model below them. Throws UsageError when there is no such checkpoint.
+std::shared_ptr<const io::ModelSource> open_run_source(
+    const RunReference& reference
+);
+// Adapters included.
 models::LoadedModel load_run_model(
     const RunReference& reference,
     const models::LoadOptions& options = {}
