@@ -28,13 +28,22 @@ build_preset() {
 }
 
 cmd_build() {
+  local preset=${1:-release} target=hearth made=/hearth
+  case $preset in
+    release | dev | asan) ;;
+    tsan) target=all made= ;;
+    fuzz) fail "./dev fuzz builds and runs the fuzz targets" 2 ;;
+    *) fail "the preset must be release, dev, asan or tsan, got '$preset'" 2 ;;
+  esac
   setup
-  build_preset "${1:-release}" --target hearth
-  printf 'built %s/hearth\n' "$(preset_dir "${1:-release}")"
+  build_preset "$preset" --target "$target"
+  printf 'built %s%s\n' "$(preset_dir "$preset")" "$made"
 }
 
 cmd_clean() {
-  rm -rf build
-  [ "${1:-}" = --all ] && rm -rf .deps
-  return 0
+  case ${1:-} in
+    "") rm -rf build ;;
+    --all) rm -rf build .deps ;;
+    *) fail "clean takes --all or nothing, got '$1'" 2 ;;
+  esac
 }

@@ -157,7 +157,7 @@ fuzz_one() {
   log=$dir/$name.log
   mkdir -p "$dir/corpus/$name"
   # shellcheck disable=SC2046
-  if "$dir/tests/fuzz/$name" -max_total_time="$2" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
+  if "$dir/tests/fuzz/$name" -max_total_time="$2" -max_len=8192 -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
     -artifact_prefix="$dir/$name-" "$dir/corpus/$name" $(fuzz_seeds "$name") > "$log" 2>&1; then
     printf '   %-24s %s executions\n' "$name" "$(awk '/number_of_executed_units/ { print $2 }' "$log")"
   else
