@@ -345,5 +345,21 @@ TEST(ChatTemplates, LoadsFoldersFilesAndNamedTemplates) {
   fs::remove_all(folder);
 }
 
+// Expected text by jinja2 with transformers' settings.
+TEST(ChatTemplates, LoadsFromGgufMetadata) {
+  const fs::path file =
+      shared_data() / "fixtures/gguf-vocab/ggml-vocab-phi-3.gguf";
+  if (!fs::exists(file)) GTEST_SKIP() << file << " is not here";
+  const Json messages = {
+      {{"role", "user"}, {"content", "Hi"}},
+      {{"role", "assistant"}, {"content", "Yo"}}
+  };
+  const auto loaded = ChatTemplates::load(file.string());
+  EXPECT_EQ(
+      loaded.choose(false).render(messages, {}),
+      "<s><|user|>\nHi<|end|>\n<|assistant|>\nYo<|end|>\n"
+  );
+}
+
 }  // namespace
 }  // namespace hearth::data
