@@ -194,7 +194,7 @@ def check_adapters(program, work):
         model.save_pretrained(folder)
         scales = json.loads(run(program, "adapter", folder, out))
         for key, module in model.named_modules():
-            if hasattr(module, "scaling") and "default" in getattr(module, "scaling"):
+            if isinstance(getattr(module, "scaling", None), dict) and "default" in module.scaling:
                 want = module.scaling["default"]
                 if abs(scales.pop(key.removeprefix("base_model.model.")) - want) > 1e-12:
                     raise SystemExit(f"FAIL adapter {name}: scale of {key}")

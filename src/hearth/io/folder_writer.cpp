@@ -2,11 +2,13 @@
 #include <cstdio>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/file_handle.h"
 #include "hearth/io/folder_writer_impl.h"
 
 namespace hearth::io {
@@ -84,6 +86,12 @@ void AtomicFolder::commit() {
     throw failed;
   }
   temporary_.clear();
+  // A rename is on disk only when the folder that holds it is.
+  const std::string parent = fs::path(path_).parent_path().string();
+  FileHandle::open(
+      parent.empty() ? "." : parent, O_RDONLY | O_DIRECTORY, "open"
+  )
+      .sync();
   if (!old.empty()) fs::remove_all(old, error);
 }
 
