@@ -6,26 +6,37 @@ cmd_quickstart() {
   setup
   build_preset release --target hearth
   STAGE_SHOW=1 stage "this machine, measured" hearth doctor --measure
-  quickstart_data runs/quickstart
+  quickstart_data || return 1
+  quickstart_train || return 1
   printf 'quickstart took %s s\n' "$((SECONDS - start))"
 }
 
 # Stories from the seeded generator, a tokenizer of their own, the token cache
 # that training reads, and a page that shows what is in it.
 quickstart_data() {
-  local dir=$1
-  mkdir -p "$dir"
-  stage "data: 20,000 stories" make_stories "$dir/stories.jsonl"
-  STAGE_SHOW=1 stage "data: tokenizer" hearth tokenizer train "$dir/stories.jsonl" \
-    --vocab 4096 --special '<|end|>' -o "$dir/tokenizer.json" --force
-  STAGE_SHOW=1 stage "data: token cache" hearth data prepare --data "$dir/stories.jsonl" \
-    -t "$dir/tokenizer.json" -o "$dir/cache" --force
-  STAGE_SHOW=1 stage "data: a look" hearth data inspect "$dir/cache" --documents 1 --batches 1 \
-    --html "$dir/data.html"
-  printf 'the data as a page: %s/data.html\n' "$dir"
+  STAGE_SHOW=1 stage "data: stories, tokenizer, token cache" \
+    hearth data prepare recipes/quickstart.yaml || return 1
+  mkdir -p runs
+  STAGE_SHOW=1 stage "data: a look" hearth data inspect recipes/quickstart.yaml \
+    --documents 1 --batches 1 --html runs/quickstart-data.html || return 1
+  printf 'the data as a page: runs/quickstart-data.html\n'
 }
 
-make_stories() { hearth data synth --kind stories --n 20000 --seed 7 > "$1"; }
+# A model from nothing, once: what was interrupted goes on, what is done stays.
+quickstart_train() {
+  local run=runs/quickstart
+  if [ -e "$run/model/model.safetensors" ]; then
+    printf 'trained already: %s (remove it to train again)\n' "$run"
+  elif [ -e "$run/config.yaml" ]; then
+    STAGE_SHOW=1 stage "train: going on" hearth train --resume "$run" || return 1
+  else
+    STAGE_SHOW=1 stage "train: a small model from nothing" \
+      hearth train recipes/quickstart.yaml || return 1
+  fi
+  STAGE_SHOW=1 stage "generate: a story" hearth generate "$run" \
+    -p "Once upon a time" --max-tokens 120 --temp 0.7 --seed 1 || return 1
+  printf 'go on with: build/release/hearth generate %s -p "One day"\n' "$run"
+}
 
 cmd_doctor() { setup; build_preset release --target hearth; hearth doctor "$@"; }
 cmd_bench() { setup; build_preset release --target hearth; hearth bench "$@"; }
