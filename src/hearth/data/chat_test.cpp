@@ -442,21 +442,23 @@ TEST(ChatTemplates, AreReadFromGgufMetadata) {
   EXPECT_THROW(ChatTemplates::load(file.string()), FormatError);
   fs::remove(file);
 
-  // Expected text by jinja2 with transformers' settings.
-  TEST(ChatTemplates, LoadsFromGgufMetadata) {
-    const fs::path file =
-        shared_data() / "fixtures/gguf-vocab/ggml-vocab-phi-3.gguf";
-    if (!fs::exists(file)) GTEST_SKIP() << file << " is not here";
-    const Json messages = {
-        {{"role", "user"}, {"content", "Hi"}},
-        {{"role", "assistant"}, {"content", "Yo"}}
-    };
-    const auto loaded = ChatTemplates::load(file.string());
-    EXPECT_EQ(
-        loaded.choose(false).render(messages, {}),
-        "<s><|user|>\nHi<|end|>\n<|assistant|>\nYo<|end|>\n"
-    );
-  }
+}
+
+// Expected text by jinja2 with transformers' settings.
+TEST(ChatTemplates, LoadsFromGgufMetadata) {
+  const fs::path file =
+      shared_data() / "fixtures/gguf-vocab/ggml-vocab-phi-3.gguf";
+  if (!fs::exists(file)) GTEST_SKIP() << file << " is not here";
+  const Json messages = {
+      {{"role", "user"}, {"content", "Hi"}},
+      {{"role", "assistant"}, {"content", "Yo"}}
+  };
+  const auto loaded = ChatTemplates::load(file.string());
+  EXPECT_EQ(
+      loaded.choose(false).render(messages, {}),
+      "<s><|user|>\nHi<|end|>\n<|assistant|>\nYo<|end|>\n"
+  );
+}
 
 }  // namespace
 }  // namespace hearth::data
