@@ -61,7 +61,8 @@ std::size_t parse_bytes(std::string_view text, std::string_view what) {
     constexpr std::string_view kLetters = "KMGT";
     const std::size_t power = kLetters.find(unit[0] & ~0x20);
     const std::string_view rest = unit.substr(1);
-    const bool known = rest.empty() || rest == "B" || rest == "iB";
+    const bool known = rest.empty() || rest == "B" || rest == "b" ||
+                       rest == "iB" || rest == "ib";
     if (power == std::string_view::npos || !known) refuse();
     for (std::size_t i = 0; i <= power; ++i) factor *= 1024;
   }

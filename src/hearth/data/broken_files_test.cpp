@@ -65,7 +65,8 @@ TEST(BrokenFiles, AreRefusedInOneLine) {
     if (!entry.is_regular_file()) continue;
     const std::string name =
         fs::relative(entry.path(), kFolder).generic_string();
-    if (name == "reasons.txt") continue;
+    // Models are refused by io, whose own test walks them.
+    if (name == "reasons.txt" || name.starts_with("model/")) continue;
     const auto reason = wanted.find(name);
     ASSERT_NE(reason, wanted.end()) << name << " has no line in reasons.txt";
     const std::string kind = name.substr(0, name.find('/'));

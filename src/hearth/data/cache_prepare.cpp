@@ -86,6 +86,8 @@ PrepareResult prepare_cache(
   const FileHandle lock = lock_folder(result.folder);
   if (already_there(result.folder, key.hex(), options.force)) {
     result.reused = true;
+    // A build that was killed between its last two writes leaves its journal.
+    fs::remove(fs::path(result.folder) / kJournalName);
     result.report = TokenCache(result.folder).manifest().report;
   } else {
     CacheBuilder builder(
