@@ -29,7 +29,8 @@ struct DecoderConfig {
   bool gated = true;
   std::optional<nn::GateConfig> gate;
 
-  float attention_scale = 0;  // 0: 1 / sqrt(head_dim)
+  float attention_scale = 0;    // 0: 1 / sqrt(head_dim)
+  bool scale_by_layer = false;  // divided by the layer's number, from 1
   float attention_softcap = 0, final_softcap = 0;
   // One for each layer; 0 sees everything.
   std::vector<int> windows;

@@ -28,12 +28,11 @@ DecoderConfig parse_gpt2(ConfigKeys& keys) {
   c.gated = false;
   c.gpt2_layout = true;
   c.qkv_bias = c.out_bias = c.mlp_bias = true;
-  keys.require("scale_attn_weights", true);
-  keys.require("scale_attn_by_inverse_layer_idx", false);
-  keys.require("reorder_and_upcast_attn", false);
+  if (!keys.boolean("scale_attn_weights", true)) c.attention_scale = 1;
+  c.scale_by_layer = keys.boolean("scale_attn_by_inverse_layer_idx", false);
   keys.require("add_cross_attention", false);
   keys.ignore(
-      {"n_ctx", "attn_pdrop", "embd_pdrop", "resid_pdrop", "summary_type",
+      {"n_ctx", "reorder_and_upcast_attn", "attn_pdrop", "embd_pdrop", "resid_pdrop", "summary_type",
        "summary_use_proj", "summary_activation", "summary_first_dropout",
        "summary_proj_to_labels", "max_position_embeddings"}
   );
