@@ -9,6 +9,7 @@
 #include "hearth/base/error.h"
 #include "hearth/cli/model_flags.h"
 #include "hearth/infer/generator.h"
+#include "hearth/profile/zone.h"
 
 namespace hearth::cli {
 namespace {
@@ -22,7 +23,7 @@ struct GenerateFlags {
   double temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
   std::string kv = "auto", products = "auto";
   std::vector<std::string> stop;
-  bool raw = false;
+  bool raw = false, profile = false;
 };
 
 std::atomic<bool> interrupted = false;
@@ -58,6 +59,9 @@ void declare(Args& args, GenerateFlags& f) {
       "--products", f.products, {"auto", "int8", "exact"},
       "Quantised weights are multiplied by int8 activations, or as they are; "
       "auto: the prompt as they are, each step in int8"
+  );
+  args.flag(
+      "--profile", f.profile, "Say on stderr where the time of decoding went"
   );
   args.example(
       "hearth generate model/ -p 'What is the capital of France?'",
@@ -235,6 +239,18 @@ std::string summary(
   );
 }
 
+// The largest shares of the time, by op.
+std::string profile_text() {
+  constexpr std::size_t kShown = 16;
+  std::string out = "    calls      ms  zone\n";
+  const auto totals = profile::zone_totals();
+  for (std::size_t i = 0; i < totals.size() && i < kShown; ++i) {
+    const auto& z = totals[i];
+    out += fmt::format("{:9} {:7.1f}  {}\n", z.count, z.seconds * 1e3, z.name);
+  }
+  return out;
+}
+
 }  // namespace
 
 void cmd_generate(Context& context, const std::vector<std::string>& words) {
@@ -251,6 +267,7 @@ void cmd_generate(Context& context, const std::vector<std::string>& words) {
   std::signal(SIGINT, [](int) { interrupted = true; });
   const bool json = context.common.json;
   const bool text = model.tokenizer != nullptr;
+  if (flags.profile) profile::start_zones();
   const auto made = infer::generate(
       model.model, model.tokenizer, prompt.ids, options,
       [&](const infer::GeneratedToken& token) {
@@ -261,6 +278,10 @@ void cmd_generate(Context& context, const std::vector<std::string>& words) {
         return !interrupted;
       }
   );
+  if (flags.profile) {
+    profile::stop_zones();
+    context.note(profile_text());
+  }
   if (json) {
     Json document = generation_json(made, prompt, load_ms);
     if (options.log_probs) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/ops/execution.h"
 #include "hearth/profile/zone.h"
 
 namespace hearth::infer {
@@ -27,6 +28,21 @@ mx::Dtype kv_dtype(KvType kv, mx::Dtype compute) {
   }
   return dtype;
 }
+
+// Steps of few tokens hold next to no memory, and waiting for room after every
+// second op costs more than the ops do.
+class FreeRunning {
+ public:
+  explicit FreeRunning(bool wanted) : before_(ops::run_ahead()) {
+    if (wanted) ops::set_run_ahead(0);
+  }
+  ~FreeRunning() { ops::set_run_ahead(before_); }
+  FreeRunning(const FreeRunning&) = delete;
+  FreeRunning& operator=(const FreeRunning&) = delete;
+
+ private:
+  int before_;
+};
 
 void check_ids(std::span<const std::int32_t> ids, int vocab) {
   if (ids.empty()) {
@@ -95,6 +111,8 @@ std::span<const float> Sequence::feed(
     hidden(ids.first(part)).eval();
     ids = ids.subspan(part);
   }
+  constexpr std::size_t kFew = 8;
+  const FreeRunning free_running(ids.size() <= kFew);
   // Only the last token's logits are wanted.
   const auto h = hidden(ids);
   const int n = h.shape(1);
