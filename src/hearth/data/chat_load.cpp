@@ -76,11 +76,7 @@ void add_template_files(const fs::path& folder, Sources& sources) {
 }
 
 // A GGUF file has its templates and special tokens in its metadata.
-void add_gguf(
-    const std::string& path,
-    Sources& sources,
-    Json& tokens
-) {
+void add_gguf(const std::string& path, Sources& sources, Json& tokens) {
   const io::GgufMetadata metadata = io::GgufMetadata::read(path);
   constexpr std::string_view kKey = "tokenizer.chat_template";
   for (const auto& [key, value] : metadata.all()) {

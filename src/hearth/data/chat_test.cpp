@@ -441,7 +441,6 @@ TEST(ChatTemplates, AreReadFromGgufMetadata) {
   EXPECT_FALSE(ChatTemplates::find(file.string()));
   EXPECT_THROW(ChatTemplates::load(file.string()), FormatError);
   fs::remove(file);
-
 }
 
 // Expected text by jinja2 with transformers' settings.
