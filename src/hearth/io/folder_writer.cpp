@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 
@@ -81,9 +82,10 @@ void AtomicFolder::commit() {
     rename_or_throw(path_, old);
   }
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const IoError failed = IoError::from_errno("create", path_);
+    const int why = errno;
     if (!old.empty()) rename_or_throw(old, path_);
-    throw failed;
+    errno = why;
+    throw IoError::from_errno("create", path_);
   }
   temporary_.clear();
   // A rename is on disk only when the folder that holds it is.

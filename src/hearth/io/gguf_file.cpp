@@ -103,7 +103,7 @@ GgufFile::GgufFile(const std::string& path)
   read_tensors();
 }
 
-GgufFile::GgufFile(std::span<const std::byte> bytes, std::string name)
+GgufFile::GgufFile(std::span<const std::byte> bytes, const std::string& name)
     : bytes_(bytes),
       metadata_(
           {reinterpret_cast<const char*>(bytes.data()), bytes.size()},

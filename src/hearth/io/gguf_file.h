@@ -28,7 +28,7 @@ class GgufFile {
   // Throws IoError or FormatError, one line with file and offset.
   explicit GgufFile(const std::string& path);
   // The same over bytes in memory, which must outlive the file.
-  GgufFile(std::span<const std::byte> bytes, std::string name);
+  GgufFile(std::span<const std::byte> bytes, const std::string& name);
 
   const GgufMetadata& metadata() const { return metadata_; }
   // In the order of the file.

@@ -129,7 +129,7 @@ mx::array Decoder::logits(const mx::array& hidden, const nn::Pass& pass) const {
   // A quantised product answers in the dtype it is asked in, and bfloat16 is
   // too coarse for logits: near 20 its step is an eighth.
   const auto h = head_->quantized ? mx::astype(hidden, mx::float32) : hidden;
-  const auto y = mx::astype(nn::multiply(h, *head_, {}, pass), mx::float32);
+  auto y = mx::astype(nn::multiply(h, *head_, {}, pass), mx::float32);
   if (config_.final_softcap == 0) return y;
   const auto cap = mx::array(config_.final_softcap);
   return mx::multiply(cap, mx::tanh(mx::divide(y, cap)));

@@ -124,7 +124,7 @@ mx::array Lora::operator()(
   const auto inner = ops::scale(
       ops::linear(in, a_->value, {}, a_->packed), mx::array(config_.scale())
   );
-  const auto sum = ops::add(y, ops::linear(inner, b_->value, {}, b_->packed));
+  auto sum = ops::add(y, ops::linear(inner, b_->value, {}, b_->packed));
   if (magnitude_ == nullptr) return sum;
   return mx::multiply(sum, mx::astype(row_gain(weight, pass), sum.dtype()));
 }
@@ -135,7 +135,7 @@ mx::array Lora::delta() const {
 }
 
 mx::array Lora::merged(const mx::array& base) const {
-  const auto sum = mx::add(base, delta());
+  auto sum = mx::add(base, delta());
   if (magnitude_ == nullptr) return sum;
   const auto norms = mx::sqrt(mx::sum(mx::square(sum), -1, true));
   return mx::multiply(
