@@ -46,7 +46,7 @@ inline void configure_tiles(int unit) {
   }
 }
 
-constexpr int kBatch = 4;            // units scaled together
+constexpr int kBatch = 2;            // units scaled together
 constexpr long kSums = 4 * 16 * 16;  // of one unit: [block][panel][16][16]
 
 // 16 * blocks rows of activations as tiles:
@@ -175,7 +175,7 @@ class AmxBlock {
               w_[1].codes + at, sums_[turn] + i * kSums
           );
         }
-        add_rows<kStarts>(before, i * 4 * kA, 4 * kA);
+        add_rows<kStarts>(before, i * (16 / kBatch) * kA, 16 / kBatch * kA);
       }
       before = {sums_[turn], u, count};
     }
@@ -258,7 +258,7 @@ inline void amx_panels(
       );
     }
   };
-  const long units = l.columns / l.unit, stripe = 1024 / l.unit;
+  const long units = l.columns / l.unit, stripe = 512 / l.unit;
   for (long u = 0; u < units; u += stripe) {
     const long stop = u + stripe < units ? u + stripe : units;
     each_block([&](auto&& block, long) { block.multiply(u, stop); });
