@@ -214,7 +214,8 @@ class Linear : public CpuOp {
       if (i == 2 && end_.residual) continue;
       (i == 0 ? wanted.dx : i == 1 ? wanted.dw : wanted.db) = true;
     }
-    if (!wanted.dx && !wanted.dw && !wanted.db) return {ct[0]};
+    const auto dy = dense(ct[0], stream());
+    if (!wanted.dx && !wanted.dw && !wanted.db) return {dy};
     std::vector<mx::Shape> shapes;
     std::vector<mx::Dtype> types;
     std::vector<std::size_t> at(3);
@@ -229,9 +230,9 @@ class Linear : public CpuOp {
     const auto g = mx::array::make_arrays(
         std::move(shapes), types,
         std::make_shared<LinearGrad>(stream(), wanted, packed_, end_.scale),
-        {dense(ct[0], stream()), p[0], p[1]}
+        {dy, p[0], p[1]}
     );
-    const auto& third = end_.residual ? ct[0] : g[at[2]];
+    const auto& third = end_.residual ? dy : g[at[2]];
     return pick({g[at[0]], g[at[1]], third}, argnums);
   }
 
