@@ -3,6 +3,7 @@
 // a pair of bf16, four int8) one word a column. Pairs are what vdpbf16ps and,
 // sixteen rows at a time, an AMX tile read; the same order serves every table.
 #include "hearth/kernels/gemm_range_impl.h"
+#include "hearth/kernels/simd/transpose_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
@@ -60,40 +61,6 @@ void interleave(const T* low, const T* high, long columns, Word* out) {
   for (; c < columns; ++c) out[c] = bf16_bits(low + c);
 }
 
-#if defined(__AVX512F__)
-// out[c * out_stride + r] = in[r * in_stride bytes][c] for 16x16 words.
-HEARTH_INLINE void transpose_words(
-    const char* in,
-    long in_stride,
-    Word* out,
-    long out_stride
-) {
-  __m512i a[16], b[16];
-  for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(in + i * in_stride);
-  for (int i = 0; i < 16; i += 2) {
-    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
-    b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
-    a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
-    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
-    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    b[i] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0x88);
-    b[i + 4] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0xdd);
-    b[i + 8] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0x88);
-    b[i + 12] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 8; ++i) {
-    a[i] = _mm512_shuffle_i32x4(b[i], b[i + 8], 0x88);
-    a[i + 8] = _mm512_shuffle_i32x4(b[i], b[i + 8], 0xdd);
-  }
-  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(out + i * out_stride, a[i]);
-}
-#endif
-
 inline std::size_t words_bytes(long n, long words) {
   return static_cast<std::size_t>(round_up(n, kPanel)) *
          static_cast<std::size_t>(words) * sizeof(Word);
@@ -148,9 +115,9 @@ void pack_columns_bf16(
     if constexpr (sizeof(T) == 2) {
       if (width == kPanel && k % 32 == 0 && k + 32 <= depth.end) {
         for (int c = 0; c < kPanel; c += 16) {
-          const auto* in =
-              reinterpret_cast<const char*>(source + c * g.stride + k);
-          transpose_words(in, g.stride * 2, out + c, kPanel);
+          transpose_words(
+              source + c * g.stride + k, g.stride * 2, out + c, kPanel * 4
+          );
         }
         k += 30;
         continue;
@@ -206,10 +173,7 @@ void pack_f32(const GemmPack& g, GemmRange columns, GemmRange depth) noexcept {
       if (width == kPanel && k + 16 <= depth.end) {
         for (int c = 0; c < kPanel; c += 16) {
           const float* in = source + (j + c) * g.stride + k;
-          transpose_words(
-              reinterpret_cast<const char*>(in), g.stride * 4,
-              reinterpret_cast<Word*>(out + c), kPanel
-          );
+          transpose_words(in, g.stride * 4, out + c, kPanel * 4);
         }
         k += 15;
         continue;

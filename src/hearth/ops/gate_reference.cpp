@@ -6,10 +6,6 @@
 namespace hearth::ops {
 namespace {
 
-mx::array wide(const mx::array& a, mx::StreamOrDevice s) {
-  return a.dtype() == mx::float64 ? a : mx::astype(a, mx::float32, s);
-}
-
 // Scalars take x's dtype, as MLX would turn float64 into float32 otherwise.
 struct Calculator {
   mx::Dtype dtype;

@@ -125,7 +125,8 @@ void weight_gradient(
          .packed = packed,
          .c = w.dw,
          .c_stride = w.k,
-         .accumulate = w.accumulate || t > 0},
+         .accumulate = w.accumulate || t > 0,
+         .scale = w.scale},
         scratch
     );
     t += tokens;

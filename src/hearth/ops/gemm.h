@@ -30,7 +30,7 @@ void run_gemm(
     std::byte* scratch
 );
 
-// dw[n,k] (+)= dy[tokens,n]^T x[tokens,k] in fp32.
+// dw[n,k] (+)= scale * dy[tokens,n]^T x[tokens,k] in fp32.
 struct WeightGradient {
   long tokens = 0, n = 0, k = 0;
   const void* dy = nullptr;
@@ -39,6 +39,7 @@ struct WeightGradient {
   long x_stride = 0;
   float* dw = nullptr;
   bool accumulate = false;
+  float scale = 1;
 };
 std::size_t weight_gradient_scratch_bytes(
     const kernels::GemmFamily& family,

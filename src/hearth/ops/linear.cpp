@@ -67,8 +67,8 @@ class LinearGrad : public CpuOp {
   struct Wanted {
     bool dx = false, dw = false, db = false;
   };
-  LinearGrad(mx::Stream s, Wanted wanted, Packed packed)
-      : CpuOp(s), wanted_(wanted), packed_(std::move(packed)) {}
+  LinearGrad(mx::Stream s, Wanted wanted, Packed packed, float scale)
+      : CpuOp(s), wanted_(wanted), packed_(std::move(packed)), scale_(scale) {}
   HEARTH_OP_NAME(LinearGrad)
 
   void eval_cpu(const Arrays& in, Arrays& out) override {
@@ -92,7 +92,7 @@ class LinearGrad : public CpuOp {
     float* dw = wanted_.dw ? out[next++].data<float>() : nullptr;
     float* db = wanted_.db ? out[next++].data<float>() : nullptr;
     launch([=, &family, dy = dy.data<void>(), x = x.data<void>(),
-            keep = packed_](const Execution& run) noexcept {
+            keep = packed_, scale = scale_](const Execution& run) noexcept {
       std::byte* place = room->data();
       const WeightGradient g{
           .tokens = m,
@@ -102,7 +102,8 @@ class LinearGrad : public CpuOp {
           .dy_stride = n,
           .x = x,
           .x_stride = k,
-          .dw = dw
+          .dw = dw,
+          .scale = scale
       };
       if (dw) weight_gradient(run.pool, family, g, place);
       if (db) bias_gradient(run.pool, family, g, db, place);
@@ -118,7 +119,8 @@ class LinearGrad : public CpuOp {
            .packed = b,
            .c = dx,
            .c_stride = k,
-           .c_type = family.operand},
+           .c_type = family.operand,
+           .scale = scale},
           place
       );
     });
@@ -127,6 +129,7 @@ class LinearGrad : public CpuOp {
  private:
   Wanted wanted_;
   Packed packed_;
+  float scale_;
 
   // The gradient of the bias is that of a weight whose one input is always 1.
   static void bias_gradient(
@@ -147,13 +150,22 @@ class LinearGrad : public CpuOp {
   }
 };
 
-// x, w[, bias] -> y
+// What is done to the product before it is rounded.
+struct Epilogue {
+  float scale = 1;
+  bool residual = false;  // the third input is one, rather than a bias
+  bool operator==(const Epilogue&) const = default;
+};
+
+// x, w[, bias or residual] -> y
 class Linear : public CpuOp {
  public:
-  Linear(mx::Stream s, Packed packed) : CpuOp(s), packed_(std::move(packed)) {}
+  Linear(mx::Stream s, Packed packed, Epilogue end = {})
+      : CpuOp(s), packed_(std::move(packed)), end_(end) {}
   HEARTH_OP_NAME(Linear)
   bool is_equivalent(const mx::Primitive& other) const override {
-    return packed_ == static_cast<const Linear&>(other).packed_;
+    const auto& o = static_cast<const Linear&>(other);
+    return packed_ == o.packed_ && end_ == o.end_;
   }
 
   void eval_cpu(const Arrays& in, Arrays& out) override {
@@ -163,7 +175,13 @@ class Linear : public CpuOp {
     const Operand operand(family, w, packed_, true);
     const std::size_t own = gemm_scratch_bytes(family, now.pool.size());
     const auto room = scratch(stream(), own + operand.bytes(family));
-    allocate(out);
+    const void* residual = nullptr;
+    if (end_.residual) {
+      residual = in[2].data<void>();
+      take_or_allocate(in[2], out[0]);
+    } else {
+      allocate(out);
+    }
     kernels::GemmArgs g{
         .m = rows_of(x),
         .n = w.shape(0),
@@ -172,9 +190,12 @@ class Linear : public CpuOp {
         .a_stride = w.shape(1),
         .c = out[0].data<void>(),
         .c_stride = w.shape(0),
-        .c_type = family.operand
+        .c_type = family.operand,
+        .scale = end_.scale,
+        .residual = residual,
+        .residual_stride = w.shape(0)
     };
-    if (in.size() > 2) g.bias = in[2].data<float>();
+    if (in.size() > 2 && !residual) g.bias = in[2].data<float>();
     launch([=, &family, keep = packed_](const Execution& run) noexcept {
       kernels::GemmArgs args = g;
       args.packed = operand.fill(run.pool, family, room->data() + own);
@@ -190,8 +211,11 @@ class Linear : public CpuOp {
   ) override {
     LinearGrad::Wanted wanted;
     for (const int i : argnums) {
+      if (i == 2 && end_.residual) continue;
       (i == 0 ? wanted.dx : i == 1 ? wanted.dw : wanted.db) = true;
     }
+    const auto dy = dense(ct[0], stream());
+    if (!wanted.dx && !wanted.dw && !wanted.db) return {dy};
     std::vector<mx::Shape> shapes;
     std::vector<mx::Dtype> types;
     std::vector<std::size_t> at(3);
@@ -205,14 +229,16 @@ class Linear : public CpuOp {
     if (wanted.db) want(2, mx::float32);
     const auto g = mx::array::make_arrays(
         std::move(shapes), types,
-        std::make_shared<LinearGrad>(stream(), wanted, packed_),
-        {dense(ct[0], stream()), p[0], p[1]}
+        std::make_shared<LinearGrad>(stream(), wanted, packed_, end_.scale),
+        {dy, p[0], p[1]}
     );
-    return pick({g[at[0]], g[at[1]], g[at[2]]}, argnums);
+    const auto& third = end_.residual ? dy : g[at[2]];
+    return pick({g[at[0]], g[at[1]], third}, argnums);
   }
 
  private:
   Packed packed_;
+  Epilogue end_;
 };
 
 void check(
@@ -270,6 +296,24 @@ mx::array linear_reference(
   return mx::addmm(mx::astype(*bias, x.dtype(), s), x, weight, 1, 1, s);
 }
 
+namespace {
+
+// x and w as the primitive takes them.
+Arrays operands(const mx::array& x, const mx::array& w, mx::StreamOrDevice s) {
+  with_dtype("ops.linear", x.dtype(), [](auto*) {});
+  with_dtype("ops.linear", w.dtype(), [](auto*) {});
+  const bool narrow = x.dtype() == mx::float32 && w.dtype() == mx::bfloat16;
+  return {dense(x, s), dense(narrow ? mx::astype(w, mx::float32, s) : w, s)};
+}
+
+mx::Shape shape_of(const mx::array& x, const mx::array& w) {
+  mx::Shape shape = x.shape();
+  shape.back() = w.shape(0);
+  return shape;
+}
+
+}  // namespace
+
 mx::array linear(
     const mx::array& x,
     const mx::array& w,
@@ -279,17 +323,54 @@ mx::array linear(
 ) {
   check(x, w, bias, packed);
   if (!on_cpu(s)) return linear_reference(x, w, bias, s);
-  with_dtype("ops.linear", x.dtype(), [](auto*) {});
-  with_dtype("ops.linear", w.dtype(), [](auto*) {});
-  const auto stream = mx::to_stream(s);
-  const bool narrow = x.dtype() == mx::float32 && w.dtype() == mx::bfloat16;
-  Arrays in{dense(x, s), dense(narrow ? mx::astype(w, mx::float32, s) : w, s)};
+  Arrays in = operands(x, w, s);
   if (bias) in.push_back(dense(mx::astype(*bias, mx::float32, s), s));
-  mx::Shape shape = x.shape();
-  shape.back() = w.shape(0);
   return mx::array(
-      std::move(shape), x.dtype(),
-      std::make_shared<Linear>(stream, std::move(packed)), std::move(in)
+      shape_of(x, w), x.dtype(),
+      std::make_shared<Linear>(mx::to_stream(s), std::move(packed)),
+      std::move(in)
+  );
+}
+
+mx::array linear_add_reference(
+    const mx::array& residual,
+    const mx::array& x,
+    const mx::array& w,
+    float scale,
+    mx::StreamOrDevice s
+) {
+  const auto y = linear_reference(x, w, {}, s);
+  const auto by = mx::array(static_cast<double>(scale), y.dtype());
+  return mx::add(residual, mx::multiply(y, by, s), s);
+}
+
+mx::array linear_add(
+    const mx::array& residual,
+    const mx::array& x,
+    const mx::array& w,
+    float scale,
+    std::shared_ptr<const PackedWeight> packed,
+    mx::StreamOrDevice s
+) {
+  check(x, w, {}, packed);
+  if (residual.shape() != shape_of(x, w) || residual.dtype() != x.dtype()) {
+    throw UsageError(
+        fmt::format(
+            "[ops.linear_add] residual must have x's dtype and shape [{}], got "
+            "[{}]",
+            fmt::join(shape_of(x, w), ", "), fmt::join(residual.shape(), ", ")
+        )
+    );
+  }
+  if (!on_cpu(s)) return linear_add_reference(residual, x, w, scale, s);
+  Arrays in = operands(x, w, s);
+  in.push_back(dense(residual, s));
+  return mx::array(
+      residual.shape(), x.dtype(),
+      std::make_shared<Linear>(
+          mx::to_stream(s), std::move(packed), Epilogue{scale, true}
+      ),
+      std::move(in)
   );
 }
 

@@ -24,9 +24,30 @@ mx::array linear(
     mx::StreamOrDevice s = {}
 );
 
-// The same where the packed weight is all there is of w, on a CPU stream: x has
-// the dtype it was made for. It has no gradient of the weight, and one of x
-// only where packed holds both orders; throws UsageError when asked for more.
+// residual[..., n] + scale * x[..., k] w[n, k]^T, rounded once and written
+// once: what an adapter adds to a layer's output, or a layer to a stream that
+// no norm op adds to. residual has x's dtype; its buffer is taken where nothing
+// else needs it. All three have gradients.
+mx::array linear_add(
+    const mx::array& residual,
+    const mx::array& x,
+    const mx::array& w,
+    float scale = 1,
+    std::shared_ptr<const PackedWeight> packed = nullptr,
+    mx::StreamOrDevice s = {}
+);
+mx::array linear_add_reference(
+    const mx::array& residual,
+    const mx::array& x,
+    const mx::array& w,
+    float scale = 1,
+    mx::StreamOrDevice s = {}
+);
+
+// The same as linear where the packed weight is all there is of w, on a CPU
+// stream: x has the dtype it was made for. It has no gradient of the weight,
+// and one of x only where packed holds both orders; throws UsageError when
+// asked for more.
 mx::array linear(
     const mx::array& x,
     std::shared_ptr<const PackedWeight> packed,

@@ -81,6 +81,23 @@ OpCase linear_bias_case() {
   return c;
 }
 
+OpCase linear_add_case() {
+  OpCase c = base("linear_add", false);
+  c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
+    Arrays in = inputs(n, t, seed, false);
+    in.push_back(normal_input({n[0], n[1]}, t, seed + 3));
+    return in;
+  };
+  c.differentiable = {0, 1, 2};
+  c.run = [](const Arrays& v) {
+    return Arrays{linear_add(v[2], v[0], v[1], 1.5f)};
+  };
+  c.reference = [](const Arrays& v) {
+    return Arrays{linear_add_reference(v[2], v[0], v[1], 1.5f)};
+  };
+  return c;
+}
+
 // Operands of one call as a training step makes it: the weight has a companion,
 // activations are where the last op left them.
 struct StepCall {
@@ -160,10 +177,8 @@ OpCase packed_linear_case() {
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
-  return {
-      linear_case(), linear_bias_case(), linear_step_case(),
-      linear_weight_case(), packed_linear_case()
-  };
+  return {linear_case(),      linear_bias_case(),   linear_add_case(),
+          linear_step_case(), linear_weight_case(), packed_linear_case()};
 }
 
 }  // namespace hearth::ops

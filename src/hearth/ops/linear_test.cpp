@@ -154,6 +154,19 @@ TEST_F(LinearOp, NoTokens) {
   EXPECT_EQ(mx::max(mx::abs(g[1])).item<float>(), 0.0f);
 }
 
+TEST_F(LinearOp, ResidualGradientAloneIsTheUpstreamOne) {
+  const auto x = normal_input({4, 6}, mx::bfloat16, 1);
+  const auto w = normal_input({5, 6}, mx::bfloat16, 2);
+  const auto ct = normal_input({4, 5}, mx::bfloat16, 4);
+  const auto add = [&](const Arrays& p) {
+    return Arrays{linear_add(p[0], x, w, 2)};
+  };
+  const auto [y, g] = mx::vjp(add, {ct}, {ct});
+  EXPECT_TRUE(same(g[0], ct));
+  EXPECT_THROW(linear_add(mx::astype(ct, mx::float32), x, w), UsageError);
+  EXPECT_THROW(linear_add(mx::transpose(ct), x, w), UsageError);
+}
+
 TEST_F(LinearOp, RefusesWhatDoesNotFit) {
   const auto x = mx::zeros({2, 6});
   EXPECT_THROW(linear(x, mx::zeros({5})), UsageError);

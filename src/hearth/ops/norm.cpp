@@ -215,11 +215,6 @@ Arrays build(
   );
 }
 
-// Sums in at least float32.
-mx::array wide(const mx::array& a, mx::StreamOrDevice s) {
-  return a.dtype() == mx::float64 ? a : mx::astype(a, mx::float32, s);
-}
-
 mx::array scaled(
     const mx::array& centred,
     const std::optional<mx::array>& w,

@@ -104,6 +104,10 @@ mx::array dense(const mx::array& a, mx::StreamOrDevice s) {
   return mx::contiguous(a, false, s);
 }
 
+mx::array wide(const mx::array& a, mx::StreamOrDevice s) {
+  return a.dtype() == mx::float64 ? a : mx::astype(a, mx::float32, s);
+}
+
 void run_on_stream(
     const char* zone,
     mx::Stream stream,

@@ -83,6 +83,10 @@ bool on_cpu(mx::StreamOrDevice s);
 // cotangents can be.
 mx::array dense(const mx::array& a, mx::StreamOrDevice s);
 
+// For references, which compute in at least float32: a itself when it is
+// float64, else a as float32.
+mx::array wide(const mx::array& a, mx::StreamOrDevice s);
+
 // Runs f on the stream's thread after all that was sent there, so that it has
 // the pool to itself, and waits. Exceptions come back to the caller. This is
 // how optimisers update leaves in place.

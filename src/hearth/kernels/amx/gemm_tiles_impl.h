@@ -121,10 +121,7 @@ inline void transpose_tiles(
       }
       char* to = shape.place(room, piece, w);
       for (int t = 0; t < 2; ++t) {
-        transpose_words(
-            reinterpret_cast<const char*>(pairs[t]), 64,
-            reinterpret_cast<Word*>(to + t * kTileBytes), kTile
-        );
+        transpose_words(pairs[t], 64, to + t * kTileBytes, 64);
       }
     }
   }

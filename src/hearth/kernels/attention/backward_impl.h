@@ -26,8 +26,9 @@ float dot_rows_of(const void* x, const void* y, long n) {
 template <class Dot>
 class BackwardUnit {
   using Elem = typename Dot::Elem;
-  static constexpr long kQueries = 128, kKeys = 128;
   static constexpr long kGrain = Dot::kGrain;
+  // Tiles are loaded and stored once a product, so they want deeper ones.
+  static constexpr long kQueries = kGrain > 16 ? 256 : 128, kKeys = 128;
 
  public:
   BackwardUnit(const AttentionGradArgs& args, void* scratch)

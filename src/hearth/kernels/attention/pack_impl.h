@@ -2,7 +2,7 @@
 // Brings rows of the caller's tensors into the forms the products read, and
 // results back. Padding is zero.
 #include "hearth/kernels/attention.h"
-#include "hearth/kernels/simd/vec_impl.h"
+#include "hearth/kernels/simd/transpose_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
@@ -191,49 +191,8 @@ void quantize_row(
   *scale_out = most_of / 127.0f + reduce_add(broken);
 }
 
-// A 32-bit lane: one float, or a pair of bf16 that stays together.
-using Word [[gnu::may_alias]] = std::uint32_t;
-
-// dst[c][r] = src[r][c]; both counts are multiples of 16.
-#if defined(__AVX512F__)
-HEARTH_INLINE void transpose_16(
-    const Word* src,
-    long lds,
-    Word* dst,
-    long ldd
-) {
-  __m512i a[16], b[16];
-  for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(src + i * lds);
-  for (int i = 0; i < 16; i += 2) {
-    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
-    b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
-    a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
-    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
-    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    b[i] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0x88);
-    b[i + 4] = _mm512_shuffle_i32x4(a[i], a[i + 4], 0xdd);
-    b[i + 8] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0x88);
-    b[i + 12] = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 8; ++i) {
-    a[i] = _mm512_shuffle_i32x4(b[i], b[i + 8], 0x88);
-    a[i + 8] = _mm512_shuffle_i32x4(b[i], b[i + 8], 0xdd);
-  }
-  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(dst + i * ldd, a[i]);
-}
-#else
-inline void transpose_16(const Word* src, long lds, Word* dst, long ldd) {
-  for (int c = 0; c < 16; ++c) {
-    for (int r = 0; r < 16; ++r) dst[c * ldd + r] = src[r * lds + c];
-  }
-}
-#endif
-
+// dst[c][r] = src[r][c] for words: a float each, or a pair of bf16 that stays
+// together. Both counts are multiples of 16.
 inline void transpose(
     const void* src,
     long rows,
@@ -242,11 +201,13 @@ inline void transpose(
     void* dst,
     long ldd
 ) {
-  const Word* from = static_cast<const Word*>(src);
-  Word* to = static_cast<Word*>(dst);
+  const auto* from = static_cast<const char*>(src);
+  auto* to = static_cast<char*>(dst);
   for (long r = 0; r < rows; r += 16) {
     for (long c = 0; c < columns; c += 16) {
-      transpose_16(from + r * lds + c, lds, to + c * ldd + r, ldd);
+      transpose_words(
+          from + (r * lds + c) * 4, lds * 4, to + (c * ldd + r) * 4, ldd * 4
+      );
     }
   }
 }

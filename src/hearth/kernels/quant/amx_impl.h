@@ -46,7 +46,7 @@ inline void configure_tiles(int unit) {
   }
 }
 
-constexpr int kBatch = 4;            // units scaled together
+constexpr int kBatch = 2;            // units scaled together
 constexpr long kSums = 4 * 16 * 16;  // of one unit: [block][panel][16][16]
 
 // 16 * blocks rows of activations as tiles:
@@ -84,13 +84,13 @@ inline void unit_sums(
   _tile_zero(1);
   _tile_loadd(6, w0, 64);
   _tile_loadd(7, w1, 64);
-  _tile_loadd(4, x, unit);
+  _tile_stream_loadd(4, x, unit);
   _tile_dpbsud(0, 4, 6);
   _tile_dpbsud(1, 4, 7);
   if constexpr (kA == 2) {
     _tile_zero(2);
     _tile_zero(3);
-    _tile_loadd(5, x + 16 * unit, unit);
+    _tile_stream_loadd(5, x + 16 * unit, unit);
     _tile_dpbsud(2, 5, 6);
     _tile_dpbsud(3, 5, 7);
   }
@@ -117,7 +117,8 @@ class AmxBlock {
       const PanelView (&w)[2],
       const QuantActivations& x,
       long row,
-      const std::int8_t* tiled
+      const std::int8_t* tiled,
+      float* f
   )
       : l_(l),
         w_(w),
@@ -125,14 +126,18 @@ class AmxBlock {
         scales_(x.scales + row * units_),
         starts_(x.starts + row * units_),
         minima_(x.sums + row * l.groups),
-        tiled_(tiled) {}
+        tiled_(tiled),
+        f_(f) {}
 
-  void run(const QuantMatrix& y, long row, long panel) {
+  // Adds units [first, end) to f, [row][panel][16].
+  void multiply(long first, long end) {
     // Where no code is above the signed one, sums start at 0.
     if (l_.offset != 0)
-      products<true>();
+      products<true>(first, end);
     else
-      products<false>();
+      products<false>(first, end);
+  }
+  void finish(const QuantMatrix& y, long row, long panel) {
     for (int r = 0; r < 16 * kA; r += 4) {
       Floats line[4][2];
       for (int i = 0; i < 4; ++i) {
@@ -153,16 +158,15 @@ class AmxBlock {
   const std::int32_t* starts_;
   const float* minima_;
   const std::int8_t* tiled_;
-  alignas(64) float f_[16 * kA * 2 * 16] = {};
+  float* f_;
   alignas(64) std::int32_t sums_[2][kBatch * kSums];
 
   template <bool kStarts>
-  void products() {
+  void products(long first, long end) {
     UnitBatch before{sums_[1], 0, 0};
     const long tile = 16 * kA * l_.unit;
-    for (long u = 0, turn = 0; u < units_; u += kBatch, turn ^= 1) {
-      const int count =
-          static_cast<int>(units_ - u < kBatch ? units_ - u : kBatch);
+    for (long u = first, turn = 0; u < end; u += kBatch, turn ^= 1) {
+      const int count = static_cast<int>(end - u < kBatch ? end - u : kBatch);
       for (int i = 0; i < kBatch; ++i) {
         if (i < count) {
           const long at = (u + i) * l_.unit * kRows;
@@ -171,7 +175,7 @@ class AmxBlock {
               w_[1].codes + at, sums_[turn] + i * kSums
           );
         }
-        add_rows<kStarts>(before, i * 4 * kA, 4 * kA);
+        add_rows<kStarts>(before, i * (16 / kBatch) * kA, 16 / kBatch * kA);
       }
       before = {sums_[turn], u, count};
     }
@@ -219,7 +223,8 @@ class AmxBlock {
   }
 };
 
-// Two panels against a block of rows that lies in tiles: 32 at a time, then 16.
+// Two panels against a block of rows that lies in tiles, 32 at a time, then 16.
+// A stripe of the panels stays in the first cache while all rows pass it.
 inline void amx_panels(
     const PackedLayout& l,
     const PanelView (&w)[2],
@@ -230,10 +235,35 @@ inline void amx_panels(
     const QuantMatrix& y,
     long panel
 ) {
-  for (; row + 32 <= end; row += 32, tiled += 32 * l.columns) {
-    AmxBlock<2>(l, w, x, row, tiled).run(y, row, panel);
+  alignas(64) float f[256 * 2 * 16];
+  std::memset(
+      f, 0, static_cast<std::size_t>(end - row) * 2 * 16 * sizeof(float)
+  );
+  const auto each_block = [&](auto&& body) {
+    long r = row;
+    for (; r + 32 <= end; r += 32) {
+      body(
+          AmxBlock<2>(
+              l, w, x, r, tiled + (r - row) * l.columns, f + (r - row) * 32
+          ),
+          r
+      );
+    }
+    if (r + 16 <= end) {
+      body(
+          AmxBlock<1>(
+              l, w, x, r, tiled + (r - row) * l.columns, f + (r - row) * 32
+          ),
+          r
+      );
+    }
+  };
+  const long units = l.columns / l.unit, stripe = 512 / l.unit;
+  for (long u = 0; u < units; u += stripe) {
+    const long stop = u + stripe < units ? u + stripe : units;
+    each_block([&](auto&& block, long) { block.multiply(u, stop); });
   }
-  if (row + 16 <= end) AmxBlock<1>(l, w, x, row, tiled).run(y, row, panel);
+  each_block([&](auto&& block, long r) { block.finish(y, r, panel); });
 }
 
 // What is left below 16 rows: the vector unit's tiles.
