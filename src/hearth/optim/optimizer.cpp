@@ -122,7 +122,7 @@ void* bytes_of(mx::array& a) {
 
 std::unique_ptr<Optimizer> Optimizer::make(
     const OptimConfig& config,
-    std::vector<nn::Parameter*> parameters
+    const std::vector<nn::Parameter*>& parameters
 ) {
   config.check();
   std::set<std::string_view> names;

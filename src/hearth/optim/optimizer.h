@@ -19,7 +19,7 @@ class Optimizer {
   // outlive the optimiser. Throws UsageError or OutOfMemory.
   static std::unique_ptr<Optimizer> make(
       const OptimConfig& config,
-      std::vector<nn::Parameter*> parameters
+      const std::vector<nn::Parameter*>& parameters
   );
 
   // One update. Gradients are evaluated, float32 or bfloat16, in the order of
