@@ -95,7 +95,7 @@ TEST_F(Accumulate, AFailureAtAnyChargeHalvesTheRowsAndChangesNothingElse) {
   std::uint32_t rows = 2;
   const auto pinned = run(rows);
   int failures = 0;
-  for (int nth = 1; nth < 400; nth += 7) {
+  for (int nth = 1; nth < 400; nth += 23) {
     for (const std::uint32_t start : {4U, kRows}) {
       rows = start;
       shrunk = 0;
@@ -106,7 +106,7 @@ TEST_F(Accumulate, AFailureAtAnyChargeHalvesTheRowsAndChangesNothingElse) {
       failures += shrunk;
     }
   }
-  EXPECT_GT(failures, 10);
+  EXPECT_GT(failures, 5);
 }
 
 TEST_F(Accumulate, ABudgetThatHoldsTwoRowsTakesTwo) {
