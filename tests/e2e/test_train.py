@@ -92,7 +92,7 @@ class Options(TrainCase):
             gate = json.loads((self.root / name / "model/config.json").read_text())["gate"]
             self.assertEqual((gate["alpha"], gate["step"]), (alpha, 12))
             # Held-out text is scored by another command, from the folder and from the checkpoint.
-            scores = [json.loads(hearth("eval", "ppl", model, "--data", self.text(), "--json").stdout)
+            scores = [json.loads(hearth("eval", "ppl", model, "--text", self.text(), "--ctx", 32, "--json").stdout)
                       for model in (self.root / name / "model", f"{self.root / name}@12")]
             self.assertAlmostEqual(self.nll(scores[0]), self.nll(scores[1]), places=3)
             self.assertLess(abs(self.nll(scores[0]) - valid), 0.8)
@@ -103,9 +103,9 @@ class Options(TrainCase):
     def text(self):
         path = self.root / "text.txt"
         if not path.exists():
-            done = hearth("data", "synth", "stories", "--n", 20, "--seed", 9, "-o", self.root / "text.jsonl")
+            done = hearth("data", "synth", "--kind", "stories", "--n", 20, "--seed", 9)
             self.assertEqual(done.returncode, 0, done.stderr)
-            lines = [json.loads(line) for line in (self.root / "text.jsonl").read_text().splitlines()]
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
             path.write_text("\n".join(line["text"] for line in lines))
         return path
 
@@ -120,8 +120,8 @@ class Options(TrainCase):
         self.assertAlmostEqual(result["best_valid_loss"], best["valid_loss"])
         self.assertTrue(self.checkpoint("early", best["step"]).is_dir())
         self.assertEqual(result["steps"], best["step"] + 6)
-        same = hearth("generate", self.root / "early", "-p", "Once", "--raw", "--temp", 0, "-n", 12)
-        other = hearth("generate", f"{self.root / 'early'}@{best['step']}", "-p", "Once", "--raw", "--temp", 0, "-n", 12)
+        same = hearth("generate", self.root / "early", "-p", "Once", "--raw", "--temp", 0, "--max-tokens", 12)
+        other = hearth("generate", f"{self.root / 'early'}@{best['step']}", "-p", "Once", "--raw", "--temp", 0, "--max-tokens", 12)
         self.assertEqual(same.returncode, 0, same.stderr)
         self.assertEqual(same.stdout, other.stdout)
 
@@ -131,11 +131,11 @@ class Options(TrainCase):
         for model in (run, f"{run}@last", f"{run}@best", f"{run}@8", run / "model"):
             done = hearth("inspect", model)
             self.assertEqual(done.returncode, 0, done.stderr)
-            done = hearth("eval", "ppl", model, "--data", self.text())
+            done = hearth("eval", "ppl", model, "--text", self.text(), "--ctx", 32)
             self.assertEqual(done.returncode, 0, done.stderr)
-            done = hearth("generate", model, "-p", "Once", "--raw", "-n", 4)
+            done = hearth("generate", model, "-p", "Once", "--raw", "--max-tokens", 4)
             self.assertEqual(done.returncode, 0, done.stderr)
-        done = hearth("generate", f"{run}@7", "-p", "Once", "--raw", "-n", 4)
+        done = hearth("generate", f"{run}@7", "-p", "Once", "--raw", "--max-tokens", 4)
         self.assertEqual(done.returncode, 2)
         self.assert_one_line(done, "step 7", "8, 12")
 

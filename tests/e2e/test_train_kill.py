@@ -11,7 +11,7 @@ import unittest
 from train_case import HEARTH, TrainCase
 
 KILLS = int(os.environ.get("HEARTH_KILLS", "20"))
-WORDS = ["train.steps=200", "train.save_every=5", "train.eval_every=50", "train.keep=2"]
+WORDS = ["train.steps=120", "train.save_every=5", "train.eval_every=50", "train.keep=2"]
 
 
 class Kill(TrainCase):
@@ -26,15 +26,15 @@ class Kill(TrainCase):
             if self.finished(run):
                 # It got through: all its checkpoints go, and it begins anew.
                 ends += 1
-                self.assert_same_end("whole", "killed", 200)
+                self.assert_same_end("whole", "killed", 120)
                 self.cut_back(run)
             kill = kills < KILLS
             error = self.start(run, "--resume", seconds=random.uniform(0.02, 0.6 * whole) if kill else None)
             kills += error is None
             if error is not None:
                 self.assertNotIn("is damaged", error)
-        self.assert_same_end("whole", "killed", 200)
-        self.assertEqual([m["step"] for m in self.metrics("killed")], list(range(1, 201)))
+        self.assert_same_end("whole", "killed", 120)
+        self.assertEqual([m["step"] for m in self.metrics("killed")], list(range(1, 121)))
         print(f"killed {kills} times, {ends + 1} ends reached")
 
     def start(self, run, *words, seconds):
@@ -51,7 +51,7 @@ class Kill(TrainCase):
         return error
 
     def finished(self, run):
-        return (run / "checkpoints/step-000200").is_dir()
+        return (run / "checkpoints/step-000120").is_dir()
 
     def cut_back(self, run):
         for folder in (run / "checkpoints").iterdir():
