@@ -26,7 +26,7 @@ namespace {
 struct TrainFlags {
   std::vector<std::string> words;
   std::string output, resume;
-  bool print_config = false, force = false;
+  bool print_config = false, force = false, keys = false;
 };
 
 void set_budget(const train::Recipe& recipe, const Context& context) {
@@ -137,6 +137,7 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
       "--print-config", flags.print_config,
       "Print what would run and where each value came from"
   );
+  args.flag("--keys", flags.keys, "List every recipe key and its default");
   args.example(
       "hearth train recipes/quickstart.yaml", "a small model from nothing"
   );
@@ -147,6 +148,10 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
   args.example("hearth train --resume runs/try", "go on after an interruption");
   if (!context.parse(args, words)) return;
 
+  if (flags.keys) {
+    train::Recipe defaults;
+    return context.print(ConfigReader(defaults).help());
+  }
   RecipeArguments given{flags.words, flags.output, flags.resume};
   train::Recipe recipe;
   const std::string dump = read_recipe(given, context, recipe);

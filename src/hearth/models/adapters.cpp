@@ -37,6 +37,46 @@ class AdapterSource : public io::ModelSource {
   Json nothing_;
 };
 
+io::PeftAdapter open_adapter(const std::string& folder) {
+  auto adapter = io::PeftAdapter::open(folder);
+  if (!adapter.saved().empty()) {
+    throw FormatError::at(
+        folder, 0,
+        fmt::format(
+            "an adapter that replaces whole weights ({}) is not understood",
+            adapter.saved().front().name
+        )
+    );
+  }
+  return adapter;
+}
+
+// Reads every matrix of the adapter into the parameter of its name.
+void fill(
+    const nn::ParameterSet& set,
+    const io::PeftAdapter& adapter,
+    const std::string& folder,
+    mx::Dtype compute,
+    ops::PackedOrders orders
+) {
+  const AdapterSource source(adapter, folder);
+  const auto one = [&](const std::string& name, const io::TensorInfo& t) {
+    nn::Parameter* p = set.find(name);
+    if (p == nullptr) {
+      throw FormatError::at(
+          folder, 0, fmt::format("the model has no layer for {}", t.name)
+      );
+    }
+    p->set(read_dense(source, t, p->shape, false, mx::float32));
+    if (p->matrix && ops::on_cpu({})) nn::pack(*p, compute, orders);
+  };
+  for (const auto& m : adapter.modules()) {
+    one(m.name + ".lora_A.weight", m.a);
+    one(m.name + ".lora_B.weight", m.b);
+    if (m.magnitude) one(m.name + ".lora_magnitude_vector", *m.magnitude);
+  }
+}
+
 }  // namespace
 
 void attach_adapters(
@@ -64,18 +104,38 @@ void attach_adapters(
   }
 }
 
-void load_adapter(LoadedModel& model, const std::string& folder) {
-  const auto adapter = io::PeftAdapter::open(folder);
-  const io::PeftConfig& peft = adapter.config();
-  if (!adapter.saved().empty()) {
-    throw FormatError::at(
-        folder, 0,
-        fmt::format(
-            "an adapter that replaces whole weights ({}) is not understood",
-            adapter.saved().front().name
-        )
-    );
+void continue_adapter(
+    Decoder& decoder,
+    const std::string& folder,
+    mx::Dtype compute
+) {
+  const auto adapter = open_adapter(folder);
+  const auto& modules = adapter.modules();
+  for (const nn::Linear* linear : decoder.linears()) {
+    if (linear->lora() == nullptr) continue;
+    const auto at =
+        std::ranges::find(modules, linear->name(), &io::PeftModule::name);
+    const nn::LoraConfig& own = linear->lora()->config();
+    const bool fits =
+        at != modules.end() && adapter.config().use_dora == own.dora &&
+        static_cast<float>(adapter.config().scale_of(at->name)) == own.scale();
+    if (!fits) {
+      throw FormatError::at(
+          folder, 0,
+          fmt::format(
+              "the adapter must have {} with the targets, rank, alpha and form "
+              "of the recipe's lora",
+              linear->name()
+          )
+      );
+    }
   }
+  fill(decoder.parameters(), adapter, folder, compute, ops::PackedOrders::both);
+}
+
+void load_adapter(LoadedModel& model, const std::string& folder) {
+  const auto adapter = open_adapter(folder);
+  const io::PeftConfig& peft = adapter.config();
   nn::ParameterSet& set = model.decoder->parameters();
   std::uint64_t index = 0;
   for (nn::Linear* linear : model.decoder->linears()) {
@@ -92,25 +152,8 @@ void load_adapter(LoadedModel& model, const std::string& folder) {
       lora.set_base_norms(row_norms(*model.source, linear->weight()));
     }
   }
-  const AdapterSource source(adapter, folder);
-  const auto fill = [&](const std::string& name, const io::TensorInfo& t) {
-    nn::Parameter* p = set.find(name);
-    if (p == nullptr) {
-      throw FormatError::at(
-          folder, 0, fmt::format("the model has no layer for {}", t.name)
-      );
-    }
-    p->set(read_dense(source, t, p->shape, false, mx::float32));
-    p->trainable = false;
-    if (p->matrix && ops::on_cpu({})) {
-      nn::pack(*p, model.compute, ops::PackedOrders::forward);
-    }
-  };
-  for (const auto& m : adapter.modules()) {
-    fill(m.name + ".lora_A.weight", m.a);
-    fill(m.name + ".lora_B.weight", m.b);
-    if (m.magnitude) fill(m.name + ".lora_magnitude_vector", *m.magnitude);
-  }
+  fill(set, adapter, folder, model.compute, ops::PackedOrders::forward);
+  for (nn::Parameter* p : set.trainable()) p->trainable = false;
 }
 
 }  // namespace hearth::models

@@ -15,6 +15,14 @@ void attach_adapters(
     const nn::LoraConfig& config
 );
 
+// Fills adapters that are attached from a PEFT folder, to train on from there.
+// Throws FormatError when it is not an adapter of the same layers and form.
+void continue_adapter(
+    Decoder& decoder,
+    const std::string& folder,
+    mx::Dtype compute
+);
+
 // Reads a PEFT folder onto a loaded model, for inference. Throws FormatError
 // when it does not fit.
 void load_adapter(LoadedModel& model, const std::string& folder);

@@ -9,17 +9,12 @@ namespace {
 Json gate_json(const nn::GateConfig& gate) {
   nn::GateConfig copy = gate;
   return Json{
-      {"unit", copy.unit},
-      {"alpha", copy.alpha},
-      {"value", copy.value},
-      {"low", copy.low},
-      {"high", copy.high},
-      {"steps", copy.steps},
-      {"reverse", copy.reverse},
-      {"scale", copy.scale},
-      {"temperature", copy.temperature},
-      {"beta", copy.beta},
-      {"learn_beta", copy.learn_beta},
+      {"unit", copy.unit},   {"alpha", copy.alpha},
+      {"value", copy.value}, {"low", copy.low},
+      {"high", copy.high},   {"steps", copy.steps},
+      {"step", copy.step},   {"reverse", copy.reverse},
+      {"scale", copy.scale}, {"temperature", copy.temperature},
+      {"beta", copy.beta},   {"learn_beta", copy.learn_beta},
   };
 }
 

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <numbers>
 
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+
 namespace hearth::nn {
 
 void GateConfig::fields(FieldVisitor& v) {
@@ -17,6 +21,8 @@ void GateConfig::fields(FieldVisitor& v) {
   v("low", low, "lowest alpha of a schedule", between(0, 1));
   v("high", high, "highest alpha of a schedule", between(0, 1));
   v("steps", steps, "optimiser steps a schedule takes", at_least(1));
+  v("step", step, "where a schedule stands when the model is made or loaded",
+    at_least(0));
   v("reverse", reverse, "cosine: from low to high");
   v("scale", scale, "entropy, confidence: factor before the limits");
   v("temperature", temperature, "entropy, confidence: of the softmax",
@@ -67,6 +73,13 @@ Gate::Gate(ParameterSet& set, const std::string& name, const GateConfig& config)
     );
   }
   if (config.learn_beta) {
+    if (config.unit != "swish") {
+      throw UsageError(
+          fmt::format(
+              "gate.learn_beta must go with the unit swish, got {}", config.unit
+          )
+      );
+    }
     beta_ = &set.add(
         {.name = name + ".gate_beta",
          .shape = {1},
@@ -74,10 +87,11 @@ Gate::Gate(ParameterSet& set, const std::string& name, const GateConfig& config)
          .constant = static_cast<float>(config.beta)}
     );
   }
-  set_step(0);
+  set_step(config.step);
 }
 
 void Gate::set_step(std::int64_t step) {
+  step_ = step;
   const bool scheduled = config_.alpha == "cosine" || config_.alpha == "linear";
   scheduled_ = static_cast<float>(
       scheduled ? scheduled_alpha(config_, step) : config_.value

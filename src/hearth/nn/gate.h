@@ -15,6 +15,7 @@ struct GateConfig {
   double value = 1;          // fixed, or where a learnt one starts
   double low = 0, high = 1;  // of schedules, and limits of the last two kinds
   std::int64_t steps = 1000;
+  std::int64_t step = 0;              // where a schedule starts or stands
   bool reverse = false;               // cosine: from low to high
   double scale = 1, temperature = 1;  // entropy, confidence
   double beta = 1;
@@ -43,6 +44,7 @@ class Gate {
 
   // Moves a scheduled alpha to where it stands at that optimiser step.
   void set_step(std::int64_t step);
+  std::int64_t step() const { return step_; }
   // Now; of entropy and confidence it depends on the input.
   mx::array alpha(const mx::array& x) const;
   const GateConfig& config() const { return config_; }
@@ -51,6 +53,7 @@ class Gate {
   GateConfig config_;
   Parameter* raw_ = nullptr;   // learnt alpha before the sigmoid
   Parameter* beta_ = nullptr;  // learnt
+  std::int64_t step_ = 0;
   float scheduled_ = 1;
 };
 

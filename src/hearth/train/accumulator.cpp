@@ -19,15 +19,17 @@ mx::array owned(const mx::array& g) {
   return copy;
 }
 
+// What may run out of memory comes first: a part is added whole or not at all.
 void add(Gradients& total, Gradients& part) {
+  for (auto& g : part.arrays) g = owned(g);
   total.loss_sum += part.loss_sum;
   total.weight_sum += part.weight_sum;
   if (total.arrays.empty()) {
-    for (const auto& g : part.arrays) total.arrays.push_back(owned(g));
+    total.arrays = std::move(part.arrays);
     return;
   }
   for (std::size_t i = 0; i < part.arrays.size(); ++i) {
-    ops::accumulate(total.arrays[i], owned(part.arrays[i]), 1);
+    ops::accumulate(total.arrays[i], part.arrays[i], 1);
   }
 }
 

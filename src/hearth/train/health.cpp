@@ -76,10 +76,10 @@ const char* name_of(HealthAction action) {
 
 Health::Health(HealthConfig config) : config_(config) {}
 
-std::string Health::complaint(double loss, double gradient_norm) const {
-  if (!std::isfinite(loss)) return fmt::format("the loss is {}", loss);
+Health::Complaint Health::complaint(double loss, double gradient_norm) const {
+  if (!std::isfinite(loss)) return {fmt::format("the loss is {}", loss)};
   if (!std::isfinite(gradient_norm)) {
-    return fmt::format("the gradient norm is {}", gradient_norm);
+    return {fmt::format("the gradient norm is {}", gradient_norm)};
   }
   const auto known = static_cast<std::int64_t>(losses_.size());
   if (!config_.enabled || known < std::min(config_.least, config_.window)) {
@@ -90,21 +90,24 @@ std::string Health::complaint(double loss, double gradient_norm) const {
       (loss - loss_middle) /
       std::max({loss_deviation, kLossFloor * std::abs(loss_middle), 1e-9});
   if (loss_z > config_.z) {
-    return fmt::format(
+    return {fmt::format(
         "the loss {:.4g} is {:.1f} deviations above {:.4g}, the median of {} "
         "steps",
         loss, loss_z, loss_middle, known
-    );
+    )};
   }
   const auto [norm_middle, norm_deviation] = spread_of(norms_);
   const double norm_z = (log_norm(gradient_norm) - norm_middle) /
                         std::max(norm_deviation, kNormFloor);
   if (norm_z > config_.z) {
-    return fmt::format(
-        "the gradient norm {:.4g} is {:.1f} deviations above {:.4g}, the "
-        "median of {} steps",
-        gradient_norm, norm_z, std::exp(norm_middle), known
-    );
+    return {
+        fmt::format(
+            "the gradient norm {:.4g} is {:.1f} deviations above {:.4g}, the "
+            "median of {} steps",
+            gradient_norm, norm_z, std::exp(norm_middle), known
+        ),
+        true
+    };
   }
   return {};
 }
@@ -118,8 +121,12 @@ void Health::note_good(double loss, double gradient_norm) {
 }
 
 HealthVerdict Health::judge(long step, double loss, double gradient_norm) {
-  const std::string what = complaint(loss, gradient_norm);
-  if (what.empty()) {
+  const auto [what, norm_alone] = complaint(loss, gradient_norm);
+  // Weights that skipped steps leave as they are keep their steep gradient: a
+  // norm that stays high beside a loss that does not is what is usual now.
+  const bool usual = norm_alone && bad_in_a_row_ + 1 >= config_.in_a_row;
+  if (usual) losses_.clear(), norms_.clear();
+  if (usual || what.empty()) {
     note_good(loss, gradient_norm);
     return {};
   }

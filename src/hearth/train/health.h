@@ -38,8 +38,10 @@ struct HealthVerdict {
 // A reading is bad when it is not finite, or stands z robust deviations above
 // the median of the last good ones (the norm's logarithm is judged; nothing is
 // judged before `least` good steps). Bad steps are skipped; the third in a row
-// rolls back; the third in a row again soon afterwards stops. With enabled off
-// only what is not finite is bad.
+// rolls back; the third in a row again soon afterwards stops. A norm that
+// stays high beside an ordinary loss is taken for the new usual at the third
+// step: clipping limits it, and skipping would never end. With enabled off only
+// what is not finite is bad.
 //
 // float16 overflows on purpose: ask LossScale first and judge the rest.
 class Health {
@@ -64,7 +66,11 @@ class Health {
   long good_since_roll_back_ = 0;
   double lr_factor_ = 1;
 
-  std::string complaint(double loss, double gradient_norm) const;
+  struct Complaint {
+    std::string what;  // empty: none
+    bool norm_alone = false;
+  };
+  Complaint complaint(double loss, double gradient_norm) const;
   void note_good(double loss, double gradient_norm);
 };
 

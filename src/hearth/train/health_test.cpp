@@ -76,6 +76,17 @@ TEST(Health, SpikesAreSkippedAndExplained) {
 }
 
 // A flat window would make any ripple many deviations.
+TEST(Health, ANormThatStaysHighBesideAnOrdinaryLossIsTheNewUsual) {
+  Trial run;
+  run.warm();
+  EXPECT_EQ(run.judge(4, 50).action, HealthAction::skip);
+  EXPECT_EQ(run.judge(4, 60).action, HealthAction::skip);
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(run.judge(4, 55).action, HealthAction::apply) << i;
+  }
+  EXPECT_EQ(run.judge(4, 5000).action, HealthAction::skip);
+}
+
 TEST(Health, ARippleOnAFlatLossIsNoSpike) {
   Trial run;
   for (int i = 0; i < 80; ++i) run.judge(2.0, 1.0);

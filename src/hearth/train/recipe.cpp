@@ -108,6 +108,10 @@ void Recipe::check() const {
       "lora must have a model to adapt: give model.from"
   );
   require(
+      model.adapter.empty() || lora,
+      "model.adapter must have a lora section that describes it"
+  );
+  require(
       train.objective != "dpo" || !model.from.empty(),
       "train.objective dpo must have a model to start from: give model.from"
   );

@@ -29,6 +29,8 @@ Json config_with_dtype(const Session& s) {
   Json config = s.model_config;
   config["dtype"] = s.compute == mx::float32 ? "float32" : "bfloat16";
   config.erase("torch_dtype");
+  const auto gates = s.model->gates();
+  if (!gates.empty()) config["gate"]["step"] = gates.front()->step();
   return config;
 }
 
@@ -158,6 +160,11 @@ models::LoadedModel load_run_model(
 ) {
   auto model = models::load_model(open_run_source(r), options);
   const Recipe recipe = recipe_of(r.run);
+  if (recipe.model.gate) {
+    for (nn::Gate* gate : model.decoder->gates()) {
+      gate->set_step(recipe.model.gate->step + step_of(r));
+    }
+  }
   if (!recipe.lora) return model;
   models::attach_adapters(*model.decoder, *model.source, *recipe.lora);
   const auto adapters = model.decoder->parameters().trainable();

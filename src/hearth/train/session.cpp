@@ -83,6 +83,8 @@ void start_adapters(Session& s) {
   for (nn::Linear* linear : s.model->linears()) {
     if (linear->lora() != nullptr) linear->lora()->start_magnitude();
   }
+  const std::string& from = s.recipe.model.adapter;
+  if (!from.empty()) models::continue_adapter(*s.model, from, s.compute);
 }
 
 std::unique_ptr<Objective> make_objective(const Session& s) {

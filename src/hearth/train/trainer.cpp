@@ -118,13 +118,19 @@ double Trainer::learning_rate() const {
          optim::learning_rate(session_.recipe.optim, step_, steps_);
 }
 
+void Trainer::set_gates(std::int64_t step) {
+  for (nn::Gate* gate : session_.model->gates()) {
+    gate->set_step(gate->config().step + step);
+  }
+}
+
 StepMetrics Trainer::train_step() {
   const double start = now();
   const double stalled = loader_->stats().stall_seconds;
   if (!loader_->next(batch_))
     throw Error("the training data has no batch to give");
   reset_memory_peak();
-  for (nn::Gate* gate : session_.model->gates()) gate->set_step(step_);
+  set_gates(step_);
   AccumulateOptions options;
   options.compute = session_.compute;
   options.eval_interval = static_cast<int>(session_.recipe.train.eval_interval);
@@ -135,7 +141,9 @@ StepMetrics Trainer::train_step() {
                         .fold("noise")
                         .fold(static_cast<std::uint64_t>(step_));
   }
-  options.shrunk = [this](auto from, auto to, const std::string& why) {
+  bool shrunk = false;
+  options.shrunk = [&](auto from, auto to, const std::string& why) {
+    shrunk = true;
     note(
         fmt::format(
             "out of memory at {} rows, going on with {}: {}", from, to, why
@@ -158,7 +166,8 @@ StepMetrics Trainer::train_step() {
   tokens_ += batch_.tokens;
   m.memory = memory_usage().peak;
   peak_ = std::max(peak_, m.memory);
-  policy_.update(rows, m.memory, memory_budget());
+  // A short batch has fewer rows, too, and says nothing about memory.
+  policy_.update(shrunk ? rows : policy_.rows(), m.memory, memory_budget());
   const double seconds = now() - start;
   m.step = step_, m.steps = steps_, m.tokens = tokens_;
   m.tokens_per_s = static_cast<double>(batch_.tokens) / seconds;
@@ -194,12 +203,12 @@ bool Trainer::healthy(const Gradients& g, double mean_loss, double norm) {
        {"why", verdict.reason},
        {"samples", samples}}
   );
-  note(fmt::format("step {} not applied: {}", step_ + 1, verdict.reason));
+  note("not applied: " + verdict.reason);
   if (verdict.action == HealthAction::roll_back) roll_back();
   if (verdict.action == HealthAction::stop) {
     throw Error(
         "training stopped: " + verdict.reason,
-        "lower optim.lr, or look at the samples in events.jsonl"
+        "the samples are in " + run_.file("events.jsonl")
     );
   }
   return false;
@@ -219,14 +228,17 @@ void Trainer::roll_back() {
   }
   const std::int64_t at = step_ + 1;
   const Json judged = health_.state();
+  const Json drawn = loader_->state();
   restore(*found.checkpoint);
   health_.restore(judged);
   // The batches since then are not drawn again: they are what went wrong.
+  loader_->restore(drawn);
   note(fmt::format("rolled back from step {} to {}", at, step_));
 }
 
 void Trainer::validate_now() {
   if (!session_.data.has_valid()) return;
+  set_gates(step_);
   const Validation v = validate(session_, policy_.rows());
   valid_ = v.loss;
   if (v.loss < best_valid_) {
@@ -329,6 +341,7 @@ TrainResult Trainer::run() {
 
 void Trainer::restore_best() {
   const auto best = best_checkpoint(run_.path());
+  set_gates(best ? best->step : step_);
   if (!best || best->step == step_) return;
   Checkpoint::load(checkpoint_path(run_.path(), best->step))
       .copy_weights(session_.model->parameters().trainable());

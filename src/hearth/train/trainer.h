@@ -94,6 +94,8 @@ class Trainer {
   void apply(const Gradients& g, double norm, double lr);
   void roll_back();
   double learning_rate() const;
+  // Moves scheduled gates to where they stand after so many steps.
+  void set_gates(std::int64_t step);
   void validate_now();
   void save();
   void restore(const Checkpoint& checkpoint);

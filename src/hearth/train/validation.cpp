@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hearth/base/error.h"
 #include "hearth/train/gradient.h"
 
 namespace hearth::train {
@@ -16,14 +17,21 @@ Validation validate(const Session& session, std::uint32_t rows) {
   const auto most =
       static_cast<std::uint64_t>(session.recipe.train.eval_tokens);
   while (v.tokens < most && loader.next(batch)) {
-    for (std::uint32_t begin = 0; begin < batch.rows; begin += rows) {
-      const auto part = loss_of(
-          *session.model, *session.objective,
-          make_micro_batch(batch, begin, std::min(begin + rows, batch.rows)),
-          session.compute
-      );
-      loss += part.loss_sum;
-      weight += part.weight_sum;
+    for (std::uint32_t begin = 0; begin < batch.rows;) {
+      const std::uint32_t end = std::min(begin + rows, batch.rows);
+      try {
+        const auto part = loss_of(
+            *session.model, *session.objective,
+            make_micro_batch(batch, begin, end), session.compute
+        );
+        loss += part.loss_sum;
+        weight += part.weight_sum;
+        begin = end;
+      } catch (const OutOfMemory&) {
+        mx::clear_cache();
+        if (rows <= together) throw;
+        rows = (rows / together + 1) / 2 * together;
+      }
     }
     v.tokens += batch.trained;
   }

@@ -1,0 +1,140 @@
+// Models that cannot be right are refused in one line that names the file and
+// what is wrong in it.
+#include "hearth/models/load.h"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/atomic_file.h"
+#include "hearth/base/error.h"
+#include "hearth/models/family.h"
+#include "hearth/models/model_section.h"
+#include "hearth/models/save.h"
+#include "hearth/models/write_config.h"
+#include "hearth/nn/init.h"
+
+namespace hearth::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BadModel : public testing::Test {
+ protected:
+  fs::path folder =
+      fs::temp_directory_path() / ("hearth-bad-" + std::to_string(getpid()));
+  Json config;
+  std::unique_ptr<Decoder> model;
+
+  void SetUp() override {
+    ModelSection s;
+    s.dim = 32, s.layers = 1, s.heads = 4;
+    const auto described = new_model(s, 100, 64);
+    config = config_json(described);
+    model = std::make_unique<Decoder>(described);
+    for (nn::Parameter* p : model->parameters().all()) {
+      nn::initialize(*p, 9, 1);
+    }
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  // Writes the model without the tensor of that name, and loads it.
+  std::string complaint(const std::string& without = {}) {
+    auto tensors = tensors_to_write(*model, mx::float32);
+    std::erase_if(tensors, [&](const auto& t) { return t.name == without; });
+    io::write_hf_folder(
+        folder.string(), config, Json::object(), std::move(tensors),
+        {.force = true}
+    );
+    return complaint_of_folder();
+  }
+  std::string complaint_of_folder() {
+    try {
+      load_model(folder.string());
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return {};
+  }
+  void expect_names(
+      const std::string& text,
+      const std::vector<std::string>& parts
+  ) {
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    EXPECT_NE(text.find(folder.string()), std::string::npos) << text;
+    for (const auto& part : parts) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
+};
+
+TEST_F(BadModel, AsItIsItLoads) {
+  EXPECT_EQ(complaint(), "");
+}
+
+TEST_F(BadModel, AMissingTensor) {
+  const std::string name = "model.layers.0.mlp.up_proj.weight";
+  expect_names(complaint(name), {name, "missing"});
+}
+
+TEST_F(BadModel, AWrongShape) {
+  config["intermediate_size"] = 64;
+  expect_names(complaint(), {"model.layers.0.mlp.", "64"});
+}
+
+TEST_F(BadModel, WeightsThatAreNotFinite) {
+  const std::string name = "model.layers.0.self_attn.v_proj.weight";
+  for (const float bad :
+       {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    model->parameters().find(name)->value.data<float>()[700] = bad;
+    expect_names(complaint(), {name, "finite"});
+  }
+}
+
+TEST_F(BadModel, AnUnknownArchitectureListsTheKnown) {
+  config["model_type"] = "mamba";
+  config["architectures"] = {"MambaForCausalLM"};
+  expect_names(complaint(), {"config.json", "mamba", "llama", "gpt2"});
+}
+
+TEST_F(BadModel, AKeyThatChangesTheComputationAndIsNotUnderstood) {
+  config["logit_scale"] = 0.5;
+  expect_names(complaint(), {"config.json", "logit_scale"});
+}
+
+TEST_F(BadModel, AKeyOfTheWrongType) {
+  config["hidden_size"] = "wide";
+  expect_names(complaint(), {"config.json", "hidden_size"});
+}
+
+TEST_F(BadModel, SizesThatDoNotFitTogether) {
+  config["num_key_value_heads"] = 3;
+  expect_names(complaint(), {"config.json"});
+}
+
+TEST_F(BadModel, AFolderThatIsNoModel) {
+  fs::create_directories(folder);
+  expect_names(complaint_of_folder(), {});
+}
+
+TEST_F(BadModel, AMissingShard) {
+  io::HfFolderOptions options;
+  options.shard_bytes = 10000;
+  io::write_hf_folder(
+      folder.string(), config, Json::object(),
+      tensors_to_write(*model, mx::float32), options
+  );
+  fs::path gone;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".safetensors") gone = entry.path();
+  }
+  fs::remove(gone);
+  expect_names(complaint_of_folder(), {gone.filename().string()});
+}
+
+}  // namespace
+}  // namespace hearth::models

@@ -1,0 +1,134 @@
+"""Runs that survive: resumed, interrupted and damaged ones end in the bytes of one that was left alone."""
+import json
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from train_case import HEARTH, TrainCase, hearth
+
+
+class Resume(TrainCase):
+    def check_resume(self, name, *words, recipe=None):
+        self.train(f"{name}-whole", *words, recipe=recipe)
+        # An earlier end would change the schedule: the run is cut by taking later checkpoints away.
+        shutil.copytree(self.root / f"{name}-whole", self.root / f"{name}-cut")
+        shutil.rmtree(self.checkpoint(f"{name}-cut", 12))
+        done = self.resume(f"{name}-cut")
+        self.assertNotIn("no checkpoint", done.stderr)
+        self.assert_same_end(f"{name}-whole", f"{name}-cut", 12)
+        whole, cut = self.metrics(f"{name}-whole"), self.metrics(f"{name}-cut")
+        self.assertEqual([(m["step"], m["loss"], m["lr"]) for m in whole],
+                         [(m["step"], m["loss"], m["lr"]) for m in cut])
+        self.assertEqual(whole[-1]["valid_loss"], cut[-1]["valid_loss"])
+
+    def test_full_in_both_precisions(self):
+        for precision in ("fp32", "bf16"):
+            self.check_resume(precision, f"train.precision={precision}", "train.neftune=5")
+
+    def test_adapters_with_dropout_in_both_precisions(self):
+        self.train("base")
+        for precision in ("fp32", "bf16"):
+            recipe = self.adapter_recipe(f"lora-{precision}.yaml", dropout=0.2)
+            self.check_resume(f"lora-{precision}", f"train.precision={precision}", recipe=recipe)
+
+    def adapter_recipe(self, name, dropout=0.0, dora="false"):
+        return self.write_recipe(name, {
+            "model": f"{{from: {self.root}/base/model}}",
+            "data": "{synth: {kind: stories, n: 200, seed: 2}, valid: 5%, length: 32, cache: CACHE}",
+            "train": "{tokens_per_step: 256, steps: 12, save_every: 4, eval_every: 6, eval_tokens: 2000}",
+            "optim": "{lr: 3.0e-3}",
+            "lora": f"{{rank: 4, dropout: {dropout}, dora: {dora}}}",
+        })
+
+    def test_every_optimiser_trains_and_resumes(self):
+        for name in ("adamw", "adamw8bit", "lion", "adafactor", "muon"):
+            rate = "optim.lr=1e-3" if name == "lion" else "optim.lr=3e-3"
+            self.check_resume(name, f"optim.name={name}", rate, "train.steps=12")
+            losses = [m["loss"] for m in self.metrics(f"{name}-whole")]
+            self.assertLess(losses[-1], losses[0] - 0.05, name)
+
+    def test_a_finished_run_is_left_as_it_is(self):
+        self.train("finished")
+        before = (self.checkpoint("finished", 12) / "weights.safetensors").read_bytes()
+        self.resume("finished")
+        self.assertEqual(before, (self.checkpoint("finished", 12) / "weights.safetensors").read_bytes())
+
+    def test_a_run_can_be_made_longer(self):
+        self.train("short")
+        self.resume("short", "train.steps=16")
+        self.assertEqual(self.metrics("short")[-1]["step"], 16)
+
+    def test_sigint_saves_and_names_the_command_that_goes_on(self):
+        self.train("quiet", "train.steps=200", "train.save_every=0", "train.keep=1")
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            run = self.root / f"stopped-{signum}"
+            process = subprocess.Popen([HEARTH, "train", self.recipe, "-o", run, "train.steps=200", "train.save_every=0",
+                                        "train.keep=1"], stderr=subprocess.PIPE, text=True)
+            self.wait_for_steps(run, 20)
+            process.send_signal(signum)
+            error = process.communicate()[1]
+            self.assertEqual(process.returncode, 130, error)
+            self.assertIn(f"hearth train --resume {run}", error)
+            self.resume(run.name)
+            self.assert_same_end("quiet", run.name, 200)
+
+    def wait_for_steps(self, run, steps):
+        for _ in range(1200):
+            path = run / "metrics.jsonl"
+            if path.exists() and path.read_text().count("\n") >= steps:
+                return
+            time.sleep(0.05)
+        self.fail("the run does not get going")
+
+    def test_a_damaged_checkpoint_is_named_and_passed_over(self):
+        self.train("good")
+        for file in ("weights.safetensors", "optimizer.safetensors", "state.json", "checksums.json"):
+            name = f"damaged-{file}"
+            shutil.copytree(self.root / "good", self.root / name)
+            path = self.checkpoint(name, 12) / file
+            raw = bytearray(path.read_bytes())
+            raw[len(raw) // 2] ^= 0x10
+            path.write_bytes(raw)
+            done = self.resume(name)
+            self.assertIn("step-000012", done.stderr)
+            self.assertIn(file, done.stderr)
+            self.assert_same_end("good", name, 12)
+
+    def test_a_second_process_is_refused(self):
+        run = self.root / "held"
+        process = subprocess.Popen([HEARTH, "train", self.recipe, "-o", run, "train.steps=100000"],
+                                   stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            self.wait_for_steps(run, 1)
+            done = hearth("train", "--resume", run)
+            self.assertNotEqual(done.returncode, 0)
+            self.assert_one_line(done, "held")
+        finally:
+            process.kill()
+            process.wait()
+
+    def test_a_fresh_run_does_not_overwrite_one(self):
+        self.train("kept")
+        done = hearth("train", self.recipe, "-o", self.root / "kept")
+        self.assertEqual(done.returncode, 2)
+        self.assert_one_line(done, "kept")
+        self.train("kept", "--force", "train.steps=2")
+
+    def test_resume_without_a_run(self):
+        (self.root / "nothing").mkdir()
+        done = hearth("train", "--resume", self.root / "nothing")
+        self.assertEqual(done.returncode, 2)
+        self.assert_one_line(done, "nothing")
+
+    def test_metrics_are_one_line_a_step(self):
+        self.train("lines")
+        self.assertEqual([m["step"] for m in self.metrics("lines")], list(range(1, 13)))
+        best = json.loads((self.root / "lines/best.json").read_text())
+        valid = {m["step"]: m["valid_loss"] for m in self.metrics("lines") if "valid_loss" in m}
+        self.assertEqual(best["step"], min(valid, key=valid.get))
+
+
+if __name__ == "__main__":
+    unittest.main()
