@@ -7,15 +7,14 @@
 #include "hearth/base/error.h"
 #include "hearth/base/memory.h"
 #include "hearth/base/progress.h"
-#include "hearth/base/thread_pool.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/command.h"
 #include "hearth/cli/doctor_report.h"
 #include "hearth/cli/interrupt.h"
+#include "hearth/cli/plan_recipe.h"
 #include "hearth/cli/prepare_data.h"
 #include "hearth/cli/read_recipe.h"
 #include "hearth/cli/version.h"
-#include "hearth/hardware/machine.h"
 #include "hearth/ops/device.h"
 #include "hearth/train/run_model.h"
 #include "hearth/train/trainer.h"
@@ -29,29 +28,20 @@ struct TrainFlags {
   bool print_config = false, force = false, keys = false;
 };
 
-void set_budget(const train::Recipe& recipe, const Context& context) {
-  const std::string& asked = recipe.train.memory;
-  std::size_t bytes = 0;
-  std::string why;
-  if (asked == "auto") {
-    const auto safe = hardware::safe_memory(hardware::detect());
-    bytes = safe.bytes;
-    why = safe.derivation;
-  } else {
-    bytes = parse_bytes(asked, "train.memory");
-    why = "train.memory";
-  }
-  set_memory_budget(bytes);
-  context.note(fmt::format("memory budget {} ({})", format_bytes(bytes), why));
-}
-
-double peak_gflops(const Context& context, const std::string& precision) {
-  const DoctorReport report = gather_report(context.common.device);
-  if (!report.peaks) return 0;
-  const int threads = shared_pool().size();
-  return hardware::best_gops(
-      *report.peaks, precision == "fp32" ? "fp32" : "bf16", threads
+// Refuses what cannot fit; leaves the planner's choices in the recipe.
+train::Plan plan_run(train::Recipe& recipe, const Context& context) {
+  const auto machine = this_machine(recipe, context);
+  set_memory_budget(machine.budget);
+  context.note(
+      fmt::format(
+          "memory budget {} ({})", format_bytes(machine.budget),
+          machine.budget_reason
+      )
   );
+  auto plan = train::make_plan(recipe, train::planned_model(recipe), machine);
+  train::check_fits(plan);
+  recipe.train.checkpointing = plan.checkpointing;
+  return plan;
 }
 
 std::string progress_note(const train::StepMetrics& m) {
@@ -157,7 +147,7 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
   const std::string dump = read_recipe(given, context, recipe);
   if (flags.print_config) return context.print(dump);
   ops::use_device(context.common.device);
-  set_budget(recipe, context);
+  const train::Plan plan = plan_run(recipe, context);
 
   const std::string dir = recipe.run.dir;
   const bool resume = !flags.resume.empty();
@@ -183,7 +173,8 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
   const InterruptGuard guard;
   std::unique_ptr<Progress> progress;
   train::TrainHooks hooks;
-  hooks.peak_gflops = peak_gflops(context, recipe.train.precision);
+  hooks.peak_gflops = plan.peak_gflops;
+  hooks.rows = static_cast<std::uint32_t>(plan.rows);
   hooks.note = [&](const std::string& text) { context.note(text); };
   hooks.stop = [] { return InterruptGuard::interrupted(); };
   hooks.on_step = [&](const train::StepMetrics& m) {

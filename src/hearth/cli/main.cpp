@@ -18,6 +18,8 @@ namespace {
 constexpr Command kCommands[] = {
     {"doctor", "this machine: what it is, what is safe, how fast it really is",
      cmd_doctor},
+    {"plan", "predicted memory and time of a recipe, before anything runs",
+     cmd_plan},
     {"train", "train a model from a recipe", cmd_train},
     {"bench", "measured tables with the share of this machine's peak",
      cmd_bench},

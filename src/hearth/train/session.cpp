@@ -7,6 +7,7 @@
 #include "hearth/models/load.h"
 #include "hearth/models/write_config.h"
 #include "hearth/nn/init.h"
+#include "hearth/train/planner.h"
 #include "hearth/train/preference.h"
 
 namespace hearth::train {
@@ -183,19 +184,18 @@ data::LoaderConfig Session::valid_loader() const {
 }
 
 double Session::flops_per_token(std::int64_t length) const {
-  const auto& c = model->config();
-  const double attention =
-      12.0 * c.layers * c.heads * c.head_dim * static_cast<double>(length);
-  std::size_t parameters = 0;
+  ParameterCount count;
   for (const nn::Parameter* p : model->parameters().all()) {
+    count.all += p->elements();
     // A table that is only gathered from multiplies nothing.
-    if (p == &model->embedding() && p != &model->head()) continue;
-    parameters += p->elements();
+    if (p == &model->embedding() && p != &model->head()) {
+      count.gathered += p->elements();
+    }
   }
-  const auto all = static_cast<double>(parameters);
-  const auto trained = static_cast<double>(model->parameters().count(true));
-  const double per_weight = recipe.lora ? 4 * all + 2 * trained : 6 * all;
-  return per_weight + attention;
+  count.trained = model->parameters().count(true);
+  return training_flops(
+      model->config(), count, recipe.lora.has_value(), length
+  );
 }
 
 }  // namespace hearth::train

@@ -10,6 +10,7 @@
 #include "hearth/optim/clip.h"
 #include "hearth/optim/schedule.h"
 #include "hearth/train/accumulator.h"
+#include "hearth/train/planner.h"
 #include "hearth/train/validation.h"
 
 namespace hearth::train {
@@ -22,32 +23,16 @@ double now() {
       .count();
 }
 
-// Rows of one micro-batch to start with: products are at their best from a few
-// thousand tokens on, and memory grows with every one.
-constexpr std::int64_t kUsualMicroTokens = 8192;
-
 // Of a step that was not applied, written to events.jsonl.
 constexpr std::size_t kKeptSamples = 256;
 
-BatchPolicy make_policy(const Recipe& recipe) {
-  const auto length = recipe.longest();
-  const auto all = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(recipe.step_tokens()) / length
-  );
-  const auto& t = recipe.train;
-  std::int64_t rows = t.micro_batch_size;
-  if (rows == 0 && t.gradient_accumulation_steps > 0) {
-    rows = (all + t.gradient_accumulation_steps - 1) /
-           t.gradient_accumulation_steps;
-  }
-  const bool pinned = rows > 0 || !t.dynamic_batch;
-  if (rows == 0) {
-    rows = std::clamp<std::int64_t>(kUsualMicroTokens / length, 1, all);
-  }
-  rows = std::min(rows, all);
+// The planner's rows to start with, where it has chosen fewer.
+BatchPolicy make_policy(const Recipe& recipe, std::uint32_t planned) {
+  const BatchChoice b = batch_choice(recipe);
+  const auto start = static_cast<std::uint32_t>(b.rows);
   return {
-      static_cast<std::uint32_t>(rows),
-      static_cast<std::uint32_t>(pinned ? rows : all), pinned
+      planned > 0 ? std::min(planned, start) : start,
+      static_cast<std::uint32_t>(b.pinned ? b.rows : b.all), b.pinned
   };
 }
 
@@ -101,7 +86,7 @@ Trainer::Trainer(Session& session, RunDirectory& run, TrainHooks hooks)
       loader_(
           std::make_unique<data::Loader>(session.cache, session.train_loader())
       ),
-      policy_(make_policy(session.recipe)),
+      policy_(make_policy(session.recipe, hooks_.rows)),
       health_(session.recipe.train.health),
       steps_(steps_of(session)) {}
 
@@ -342,6 +327,8 @@ TrainResult Trainer::run() {
 void Trainer::restore_best() {
   const auto best = best_checkpoint(run_.path());
   set_gates(best ? best->step : step_);
+  // Buffers kept for steps would stand beside the files.
+  mx::clear_cache();
   if (!best || best->step == step_) return;
   Checkpoint::load(checkpoint_path(run_.path(), best->step))
       .copy_weights(session_.model->parameters().trainable());

@@ -1,0 +1,69 @@
+#pragma once
+// The memory a training run will hold at its peak, part by part, from the
+// sizes alone: nothing is loaded or allocated to know it.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/kernels/table.h"
+#include "hearth/models/decoder_config.h"
+#include "hearth/nn/lora.h"
+#include "hearth/optim/optim_config.h"
+
+namespace hearth::train {
+
+struct MemoryQuestion {
+  models::DecoderConfig model;
+  // Of a quantised base: what its matrices take, which are not packed then.
+  std::size_t quantized_bytes = 0;
+  bool bf16 = true;
+  std::optional<nn::LoraConfig> lora;
+  optim::OptimConfig optim;
+  bool preference = false;  // dpo: the start is held as a second model
+  float label_smoothing = 0;
+
+  std::int64_t step_tokens = 0;
+  std::vector<std::int64_t> lengths;  // of rows, each of its own size
+  std::int64_t rows = 1;              // of a micro-batch
+  int together = 1;                   // micro-batches evaluated as one
+  std::vector<bool> checkpointed;     // one a layer; empty: none
+  std::int64_t prefetch = 4;          // batches made ahead
+
+  int threads = 1;
+  const kernels::Table* table = nullptr;
+};
+
+struct MemoryTable {
+  std::size_t weights = 0;      // float32 masters, or the frozen rows
+  std::size_t packed = 0;       // as products read them, both orders
+  std::size_t gradients = 0;    // and the sums of several micro-batches
+  std::size_t optimizer = 0;    // state, and what an update needs for itself
+  std::size_t activations = 0;  // kept for the backward pass, and passing
+  std::size_t scratch = 0;      // of ops; the head's chunk of logits
+  std::size_t data = 0;         // batches made ahead
+  std::size_t process = 0;      // code, tokenizer, threads
+
+  std::size_t total() const;
+  // Names for people, in the order of the table.
+  std::vector<std::pair<std::string, std::size_t>> rows() const;
+};
+
+// What the process holds, freed buffers that are kept for reuse included.
+MemoryTable predict_memory(const MemoryQuestion& question);
+// What the byte budget counts at the peak: without kept buffers and process.
+std::size_t predict_charged(const MemoryQuestion& question);
+
+// Parameters in all, and those that are trained.
+struct ParameterCount {
+  std::size_t all = 0, trained = 0;
+  std::size_t gathered = 0;  // of all, those no product reads
+};
+ParameterCount count_parameters(
+    const models::DecoderConfig& model,
+    const std::optional<nn::LoraConfig>& lora
+);
+
+}  // namespace hearth::train

@@ -1,0 +1,352 @@
+#include "hearth/train/pass_memory.h"
+
+#include <algorithm>
+
+namespace hearth::train {
+namespace {
+
+using Id = BufferPool::Id;
+constexpr Id kNone = BufferPool::kNone;
+
+struct Stream {
+  Id x = kNone, branch = kNone;
+};
+
+// What a block keeps for its backward pass.
+struct Kept {
+  Stream in;  // of a block that is computed again
+  Id h1 = kNone, y1 = kNone, out = kNone, lse = kNone;
+  std::vector<Id> raw, qkv;  // before the norms of q and k, and as attended
+  Id a = kNone, m = kNone;   // before the sandwich's norms
+  Id h2 = kNone, y2 = kNone, act = kNone;
+  std::vector<Id> gate;      // gate and value
+  std::vector<Id> adapters;  // inner activations
+};
+
+class Walk {
+ public:
+  Walk(BufferPool& pool, const PassShape& s, bool gradients)
+      : pool_(pool),
+        s_(s),
+        m_(s.model),
+        tokens_(static_cast<std::size_t>(s.rows * s.length)),
+        gradients_(gradients) {}
+
+  void forward() {
+    kept_.assign(static_cast<std::size_t>(m_.layers), {});
+    inputs_ = {ints(), ints(), ints(), ints(), ints()};
+    Stream stream{stream_array(), kNone};
+    pool_.op();
+    if (!m_.rope) {
+      const Id positions = stream_array();
+      pool_.op();
+      pool_.drop(positions);
+      pool_.op();
+    }
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      if (again(i)) {
+        kept_[i].in = {pool_.hold(stream.x), pool_.hold(stream.branch)};
+      }
+      stream = block(stream, kept_[i], gradients_ && !again(i));
+    }
+    final_h_ = stream_array();
+    const Id y = wide(m_.dim);
+    pool_.drop(stream.x), pool_.drop(stream.branch);
+    pool_.op();
+    const Id log_probs = ints();
+    if (gradients_) {
+      dh_ = wide(m_.dim);
+      if (s_.trained) head_gradient_ = weight(m_.vocab, m_.dim);
+    } else {
+      pool_.drop(final_h_);
+    }
+    pool_.drop(y), pool_.drop(log_probs);
+    pool_.op();
+    if (!gradients_) finish();
+  }
+
+  void backward(std::vector<Id>& gradients) {
+    Stream d = norm_gradient(dh_, final_h_, kNone, true);
+    for (std::size_t i = kept_.size(); i-- > 0;) {
+      Kept& k = kept_[i];
+      if (again(i)) {
+        Kept now;
+        const Stream out = block(k.in, now, true);
+        pool_.drop(out.x), pool_.drop(out.branch);
+        pool_.op();
+        k = now;
+      }
+      d = block_gradient(d, k, i == 0);
+    }
+    if (s_.trained) {
+      const Id table = weight(m_.vocab, m_.dim);
+      pool_.drop(d.x);
+      pool_.op();
+      if (m_.tie) {
+        pool_.drop(head_gradient_);
+        pool_.op();
+        grads_.push_back(table);
+      } else {
+        grads_.push_back(table), grads_.push_back(head_gradient_);
+      }
+      if (!m_.rope) grads_.push_back(weight(m_.max_length, m_.dim));
+    } else {
+      pool_.drop(d.x);
+    }
+    finish();
+    gradients = std::move(grads_);
+  }
+
+ private:
+  BufferPool& pool_;
+  const PassShape& s_;
+  const models::DecoderConfig& m_;
+  std::size_t tokens_;
+  bool gradients_;
+  std::vector<Id> inputs_, grads_;
+  std::vector<Kept> kept_;
+  Id final_h_ = kNone, dh_ = kNone, head_gradient_ = kNone;
+
+  bool again(std::size_t i) const {
+    return gradients_ && i < s_.checkpointed.size() && s_.checkpointed[i];
+  }
+  Id ints() { return pool_.take(tokens_ * 4); }
+  Id stream_array() {
+    return pool_.take(tokens_ * static_cast<std::size_t>(m_.dim) * 4);
+  }
+  Id wide(long n) {
+    return pool_.take(tokens_ * static_cast<std::size_t>(n) * s_.element);
+  }
+  Id weight(long n, long k) {
+    return pool_.take(
+        static_cast<std::size_t>(n * k) * 4, BufferKind::gradient
+    );
+  }
+  void drop(const std::vector<Id>& ids) {
+    for (const Id i : ids) pool_.drop(i);
+  }
+  void finish() {
+    drop(inputs_);
+    inputs_.clear();
+    pool_.op();
+    pool_.op();
+  }
+  static bool adapted(const std::vector<LinearShape>& l) {
+    return std::ranges::any_of(l, [](const auto& x) { return x.rank > 0; });
+  }
+
+  // One projection of a buffer that the caller holds.
+  Id linear(const LinearShape& l, Kept& kept, bool keep) {
+    const Id y = wide(l.out);
+    pool_.op();
+    if (l.rank == 0) return y;
+    if (s_.adapter_noise) {
+      const Id noisy = wide(l.in);
+      if (keep) kept.adapters.push_back(pool_.hold(noisy));
+      pool_.drop(noisy);
+      pool_.op();
+    }
+    const Id inner = wide(l.rank);
+    pool_.op();
+    const Id up = wide(l.out);
+    if (keep) kept.adapters.push_back(pool_.hold(inner));
+    pool_.drop(inner);
+    pool_.op();
+    pool_.drop(up);
+    pool_.op();
+    return y;
+  }
+
+  Stream block(Stream in, Kept& kept, bool keep) {
+    const auto maybe = [&](Id id, bool needed = true) {
+      return keep && needed ? pool_.hold(id) : kNone;
+    };
+    Id h = in.x;
+    Id y = kNone;
+    if (in.branch == kNone) {
+      y = wide(m_.dim);
+    } else {
+      h = stream_array();
+      y = wide(m_.dim);
+      pool_.drop(in.x), pool_.drop(in.branch);
+    }
+    pool_.op();
+    kept.h1 = maybe(h);
+    kept.y1 = maybe(y, s_.trained || adapted(s_.attention_in));
+    const Id out = attend(y, kept, keep);
+    Id a = linear(s_.attention_out, kept, keep);
+    pool_.drop(out);
+    if (m_.sandwich_norms) a = normed(a, kept.a, keep);
+    const Id h2 = stream_array();
+    y = wide(m_.dim);
+    pool_.drop(h), pool_.drop(a);
+    pool_.op();
+    kept.h2 = maybe(h2);
+    kept.y2 = maybe(y, s_.trained || adapted(s_.mlp_in));
+    Id m = feed_forward(y, kept, keep);
+    if (m_.sandwich_norms) m = normed(m, kept.m, keep);
+    return {h2, m};
+  }
+
+  Id normed(Id x, Id& kept, bool keep) {
+    const Id y = wide(m_.dim);
+    if (keep) kept = pool_.hold(x);
+    pool_.drop(x);
+    pool_.op();
+    return y;
+  }
+
+  Id attend(Id y, Kept& kept, bool keep) {
+    std::vector<Id> qkv;
+    for (const auto& l : s_.attention_in) qkv.push_back(linear(l, kept, keep));
+    pool_.drop(y);
+    if (m_.qk_norm) {
+      for (std::size_t i = 0; i < 2; ++i) {
+        const Id raw = qkv[i];
+        qkv[i] = wide(s_.attention_in[i].out);
+        if (keep) kept.raw.push_back(pool_.hold(raw));
+        pool_.drop(raw);
+        pool_.op();
+      }
+    }
+    if (m_.rope) pool_.op(), pool_.op();
+    const Id out = wide(long{m_.heads} * m_.head_dim);
+    const Id lse = pool_.take(tokens_ * static_cast<std::size_t>(m_.heads) * 4);
+    if (keep) {
+      for (const Id i : qkv) kept.qkv.push_back(pool_.hold(i));
+      kept.out = pool_.hold(out), kept.lse = pool_.hold(lse);
+    }
+    drop(qkv);
+    pool_.drop(lse);
+    pool_.op();
+    return out;
+  }
+
+  Id feed_forward(Id y, Kept& kept, bool keep) {
+    std::vector<Id> gate;
+    for (const auto& l : s_.mlp_in) gate.push_back(linear(l, kept, keep));
+    pool_.drop(y);
+    const Id act = wide(m_.ffn);
+    if (keep) {
+      for (const Id i : gate) kept.gate.push_back(pool_.hold(i));
+      if (s_.trained || s_.mlp_out.rank > 0) kept.act = pool_.hold(act);
+    }
+    drop(gate);
+    pool_.op();
+    const Id m = linear(s_.mlp_out, kept, keep);
+    pool_.drop(act);
+    return m;
+  }
+
+  // dy and what it needed are dropped.
+  Id linear_gradient(const LinearShape& l, Id dy, Id x) {
+    const Id dx = wide(l.in);
+    if (s_.trained) grads_.push_back(weight(l.out, l.in));
+    if (l.rank > 0) {
+      pool_.op();
+      const Id inner = wide(l.rank);
+      grads_.push_back(weight(l.out, l.rank));
+      pool_.op();
+      const Id more = wide(l.in);
+      grads_.push_back(weight(l.rank, l.in));
+      pool_.drop(inner);
+      pool_.op();
+      pool_.drop(more);
+    }
+    pool_.drop(dy), pool_.drop(x);
+    pool_.op();
+    return dx;
+  }
+  // The sum of the gradients of one input of several projections.
+  Id inputs_gradient(
+      const std::vector<LinearShape>& all,
+      const std::vector<Id>& dy,
+      Id x
+  ) {
+    Id sum = kNone;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool last = i + 1 == all.size();
+      const Id d = linear_gradient(all[i], dy[i], last ? x : kNone);
+      if (sum == kNone) {
+        sum = d;
+        continue;
+      }
+      pool_.drop(d);
+      pool_.op();
+    }
+    return sum;
+  }
+
+  // Of the norm that adds a branch: gradients of stream and branch, which are
+  // one array where both have one type.
+  Stream norm_gradient(Id dy, Id h, Id dx, bool branch) {
+    Stream d{stream_array(), kNone};
+    if (branch) d.branch = s_.element == 4 ? pool_.hold(d.x) : wide(m_.dim);
+    pool_.drop(dy), pool_.drop(h), pool_.drop(dx);
+    pool_.op();
+    return d;
+  }
+  Id plain_norm_gradient(Id dy, Id x, long n) {
+    const Id dx = wide(n);
+    pool_.drop(dy), pool_.drop(x);
+    pool_.op();
+    return dx;
+  }
+
+  Stream block_gradient(Stream d, Kept& k, bool first) {
+    Id dm = d.branch;
+    if (m_.sandwich_norms) dm = plain_norm_gradient(dm, k.m, m_.dim);
+    const Id dact = linear_gradient(s_.mlp_out, dm, k.act);
+    std::vector<Id> dgate;
+    for (const auto& l : s_.mlp_in) dgate.push_back(wide(l.out));
+    pool_.drop(dact), drop(k.gate);
+    pool_.op();
+    Id dy = inputs_gradient(s_.mlp_in, dgate, k.y2);
+    d = norm_gradient(dy, k.h2, d.x, true);
+    Id da = d.branch;
+    if (m_.sandwich_norms) da = plain_norm_gradient(da, k.a, m_.dim);
+    const Id dout = linear_gradient(s_.attention_out, da, kNone);
+    std::vector<Id> dqkv;
+    for (const auto& l : s_.attention_in) dqkv.push_back(wide(l.out));
+    drop(k.qkv);
+    pool_.drop(k.out), pool_.drop(k.lse), pool_.drop(dout);
+    pool_.op();
+    for (std::size_t i = 0; i < k.raw.size(); ++i) {
+      dqkv[i] = plain_norm_gradient(dqkv[i], k.raw[i], s_.attention_in[i].out);
+    }
+    if (m_.rope) pool_.op(), pool_.op();
+    dy = inputs_gradient(s_.attention_in, dqkv, k.y1);
+    drop(k.adapters);
+    return norm_gradient(dy, k.h1, d.x, !first);
+  }
+};
+
+}  // namespace
+
+std::vector<BufferPool::Id> walk_pass(
+    BufferPool& pool,
+    const PassShape& shape,
+    int together,
+    bool gradients
+) {
+  std::vector<Walk> walks(
+      static_cast<std::size_t>(std::max(1, together)),
+      Walk(pool, shape, gradients)
+  );
+  for (Walk& w : walks) w.forward();
+  std::vector<Id> sum;
+  if (!gradients) return sum;
+  for (Walk& w : walks) {
+    std::vector<Id> part;
+    w.backward(part);
+    if (sum.empty()) {
+      sum = std::move(part);
+      continue;
+    }
+    for (const Id i : part) pool.drop(i);
+    pool.op();
+  }
+  return sum;
+}
+
+}  // namespace hearth::train

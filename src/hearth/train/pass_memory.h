@@ -1,0 +1,44 @@
+#pragma once
+// The buffers of one training pass in the order its ops take and drop them:
+// forward, fused head and loss, backward. What an op keeps for its gradient is
+// written down here once more, so a change to an op's vjp or to the decoder's
+// block must be made here too; tools/check_plan.py finds out.
+#include <cstddef>
+#include <vector>
+
+#include "hearth/models/decoder_config.h"
+#include "hearth/train/buffer_pool.h"
+
+namespace hearth::train {
+
+// A projection of a block.
+struct LinearShape {
+  long in = 0, out = 0;
+  bool bias = false;
+  int rank = 0;  // of its adapter; 0: none
+};
+
+struct PassShape {
+  models::DecoderConfig model;
+  // q, k, v (or the joint one alone), o, gate or first, up where there is one,
+  // down: the same in every block.
+  std::vector<LinearShape> attention_in, mlp_in;
+  LinearShape attention_out, mlp_out;
+  bool trained = true;  // the weights themselves; else adapters alone
+  bool adapter_noise = false;
+  std::size_t element = 2;  // bytes of an activation
+  long rows = 1, length = 1;
+  std::vector<bool> checkpointed;  // empty: none
+};
+
+// `together` passes evaluated as one graph: all forwards run before the first
+// backward. Returns the gradients' buffers, still held; empty without
+// `gradients`, where nothing is kept.
+std::vector<BufferPool::Id> walk_pass(
+    BufferPool& pool,
+    const PassShape& shape,
+    int together,
+    bool gradients
+);
+
+}  // namespace hearth::train
