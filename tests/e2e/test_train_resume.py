@@ -59,6 +59,7 @@ class Resume(TrainCase):
         self.train("short")
         self.resume("short", "train.steps=16")
         self.assertEqual(self.metrics("short")[-1]["step"], 16)
+        self.assertIn("steps: 16\n", (self.root / "short/config.yaml").read_text())
 
     def test_sigint_saves_and_names_the_command_that_goes_on(self):
         self.train("quiet", "train.steps=200", "train.save_every=0", "train.keep=1")

@@ -161,14 +161,15 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
         return prepare_with_progress(context, d);
       });
   describe(session, context);
-  if (!resume) {
+  // A run that goes on with other values goes on with them the next time too.
+  if (!resume || !flags.words.empty()) {
     run.describe(
         {.config = recipe_yaml(recipe),
          .machine = to_json(gather_report(context.common.device)),
          .version = std::string(version_text())}
     );
-    train::describe_model(session, run.path());
   }
+  if (!resume) train::describe_model(session, run.path());
 
   const InterruptGuard guard;
   std::unique_ptr<Progress> progress;

@@ -114,6 +114,8 @@ void describe_model(const Session& s, const std::string& run) {
       (folder / "config.json").string(), to_json_text(config_with_dtype(s))
   );
   for (const auto& file : data::tokenizer_files(s.data.tokenizer)) {
+    // A model file with a tokenizer in it stays where it is.
+    if (file.ends_with(".gguf")) continue;
     fs::copy_file(
         file, folder / fs::path(file).filename(),
         fs::copy_options::overwrite_existing
@@ -174,7 +176,12 @@ models::LoadedModel load_run_model(
 }
 
 std::string run_tokenizer(const RunReference& r) {
-  return model_folder(r.run).string();
+  const std::string own = model_folder(r.run).string();
+  if (!data::tokenizer_files(own).empty()) return own;
+  const Recipe recipe = recipe_of(r.run);
+  const YamlNode& named = recipe.data.tokenizer;
+  return named.kind == YamlNode::Kind::kScalar ? named.scalar
+                                               : recipe.model.from;
 }
 
 }  // namespace hearth::train

@@ -153,10 +153,18 @@ StepMetrics Trainer::train_step() {
   peak_ = std::max(peak_, m.memory);
   // A short batch has fewer rows, too, and says nothing about memory.
   policy_.update(shrunk ? rows : policy_.rows(), m.memory, memory_budget());
-  const double seconds = now() - start;
   m.step = step_, m.steps = steps_, m.tokens = tokens_;
-  m.tokens_per_s = static_cast<double>(batch_.tokens) / seconds;
   m.stall_ms = 1e3 * (loader_->stats().stall_seconds - stalled);
+  if (!m.skipped) {
+    smoothed_ = smoothed_ == 0 ? m.loss : 0.95 * smoothed_ + 0.05 * m.loss;
+  }
+  m.smoothed = smoothed_;
+  note_speed(m, now() - start);
+  return m;
+}
+
+void Trainer::note_speed(StepMetrics& m, double seconds) {
+  m.tokens_per_s = static_cast<double>(batch_.tokens) / seconds;
   // The first step warms caches and thread pools.
   if (step_ > 1) {
     seconds_ += seconds;
@@ -166,11 +174,6 @@ StepMetrics Trainer::train_step() {
     m.share_of_peak = m.tokens_per_s * session_.flops_per_token(batch_.length) /
                       (hooks_.peak_gflops * 1e9);
   }
-  if (!m.skipped) {
-    smoothed_ = smoothed_ == 0 ? m.loss : 0.95 * smoothed_ + 0.05 * m.loss;
-  }
-  m.smoothed = smoothed_;
-  return m;
 }
 
 bool Trainer::healthy(const Gradients& g, double mean_loss, double norm) {

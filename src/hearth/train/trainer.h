@@ -91,6 +91,7 @@ class Trainer {
   double seconds_ = 0, timed_tokens_ = 0;
 
   StepMetrics train_step();
+  void note_speed(StepMetrics& m, double seconds);
   // Whether to apply the update, after the health check has seen it.
   bool healthy(const Gradients& g, double mean_loss, double norm);
   void apply(const Gradients& g, double norm, double lr);
