@@ -19,7 +19,7 @@ using kernels::GemmScalar;
 // Pages of code and libraries that training touches and a bare start does not,
 // the tokenizer, stacks and queues: what a model of a few kilobytes leaves
 // over.
-constexpr std::size_t kProcessBytes = std::size_t{20} << 20;
+constexpr std::size_t kProcessBytes = std::size_t{10} << 20;
 
 std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;

@@ -70,11 +70,18 @@ class Walk {
     for (std::size_t i = kept_.size(); i-- > 0;) {
       Kept& k = kept_[i];
       if (again(i)) {
+        // MLX holds the inputs until the block's gradients are made.
+        const Stream in{pool_.hold(k.in.x), pool_.hold(k.in.branch)};
         Kept now;
+        again_ = true;
         const Stream out = block(k.in, now, true);
+        again_ = false;
         pool_.drop(out.x), pool_.drop(out.branch);
         pool_.op();
         k = now;
+        d = block_gradient(d, k, i == 0);
+        pool_.drop(in.x), pool_.drop(in.branch);
+        continue;
       }
       d = block_gradient(d, k, i == 0);
     }
@@ -103,6 +110,7 @@ class Walk {
   const models::DecoderConfig& m_;
   std::size_t tokens_;
   bool gradients_;
+  bool again_ = false;  // inside a block that is computed again
   std::vector<Id> inputs_, grads_;
   std::vector<Kept> kept_;
   Id final_h_ = kNone, dh_ = kNone, head_gradient_ = kNone;
@@ -171,7 +179,7 @@ class Walk {
       pool_.drop(in.x), pool_.drop(in.branch);
     }
     pool_.op();
-    kept.h1 = maybe(h);
+    kept.h1 = maybe(h, s_.trained || in.branch != kNone);
     kept.y1 = maybe(y, s_.trained || adapted(s_.attention_in));
     const Id out = attend(y, kept, keep);
     Id a = linear(s_.attention_out, kept, keep);
@@ -209,7 +217,7 @@ class Walk {
         pool_.op();
       }
     }
-    if (m_.rope) pool_.op(), pool_.op();
+    if (m_.rope) rotate(qkv);
     const Id out = wide(long{m_.heads} * m_.head_dim);
     const Id lse = pool_.take(tokens_ * static_cast<std::size_t>(m_.heads) * 4);
     if (keep) {
@@ -220,6 +228,19 @@ class Walk {
     pool_.drop(lse);
     pool_.op();
     return out;
+  }
+
+  // Turned in place, but for blocks that are computed again, whose arrays have
+  // a second holder then.
+  void rotate(std::vector<Id>& qkv) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (again_) {
+        const Id plain = qkv[i];
+        qkv[i] = wide(s_.attention_in[i].out);
+        pool_.drop(plain);
+      }
+      pool_.op();
+    }
   }
 
   Id feed_forward(Id y, Kept& kept, bool keep) {
@@ -329,21 +350,18 @@ std::vector<BufferPool::Id> walk_pass(
     int together,
     bool gradients
 ) {
-  std::vector<Walk> walks(
-      static_cast<std::size_t>(std::max(1, together)),
-      Walk(pool, shape, gradients)
-  );
-  for (Walk& w : walks) w.forward();
   std::vector<Id> sum;
-  if (!gradients) return sum;
-  for (Walk& w : walks) {
+  for (int i = 0; i < std::max(1, together); ++i) {
+    Walk walk(pool, shape, gradients);
+    walk.forward();
+    if (!gradients) continue;
     std::vector<Id> part;
-    w.backward(part);
+    walk.backward(part);
     if (sum.empty()) {
       sum = std::move(part);
       continue;
     }
-    for (const Id i : part) pool.drop(i);
+    for (const Id g : part) pool.drop(g);
     pool.op();
   }
   return sum;

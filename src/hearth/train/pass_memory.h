@@ -31,9 +31,9 @@ struct PassShape {
   std::vector<bool> checkpointed;  // empty: none
 };
 
-// `together` passes evaluated as one graph: all forwards run before the first
-// backward. Returns the gradients' buffers, still held; empty without
-// `gradients`, where nothing is kept.
+// `together` passes evaluated as one graph, which MLX runs one after another.
+// Returns the gradients' buffers, still held; empty without `gradients`, where
+// nothing is kept.
 std::vector<BufferPool::Id> walk_pass(
     BufferPool& pool,
     const PassShape& shape,
