@@ -64,7 +64,7 @@ class Planted(unittest.TestCase):
 
     def test_the_map_must_match_the_tree(self):
         shutil.copy(SOURCE / "README.md", self.root)
-        for folder in ("cmake", "docs", "examples", "profiles", "tests"):
+        for folder in ("cmake", "docs", "examples", "profiles", "recipes", "tests"):
             (self.root / folder).mkdir(exist_ok=True)
         for file in SOURCE.iterdir():
             if file.is_file():
