@@ -93,6 +93,7 @@ train::TrainResult train_run(
   train::TrainHooks hooks;
   hooks.peak_gflops = plan.peak_gflops;
   hooks.rows = static_cast<std::uint32_t>(plan.rows);
+  hooks.most_rows = static_cast<std::uint32_t>(plan.settled_rows);
   hooks.note = [&](const std::string& text) { context.note(text); };
   hooks.stop = [] { return InterruptGuard::interrupted(); };
   hooks.on_step = [&](const train::StepMetrics& m) {

@@ -128,14 +128,16 @@ class Cutting {
   }
 
   // Where the batch policy takes the rows: doubled while a step takes less than
-  // half of the budget.
+  // half of the budget, as long as the whole process stays within it.
   std::int64_t settle(const Cut& cut) const {
     std::int64_t rows = cut.rows;
     if (batch_.pinned || machine_.budget == 0) return rows;
     while (rows < batch_.all &&
            predict_charged(question(rows, cut.checkpointing)) <
                machine_.budget / 2) {
-      rows = std::min(2 * rows, batch_.all);
+      const std::int64_t next = std::min(2 * rows, batch_.all);
+      if (!at(next, cut.checkpointing).fits) break;
+      rows = next;
     }
     return rows;
   }
