@@ -24,9 +24,9 @@ constexpr std::int64_t kUsualMicroTokens = 8192;
 // Below so many tokens computing blocks again costs less than small products.
 constexpr std::int64_t kLeastMicroTokens = 1024;
 
-// The share of the measured peak that whole training steps reached, by width
-// of the model (LOG.md has the runs). Narrow models spend more on all that is
-// not a product.
+// The share of the measured peak that a whole training step is taken to reach,
+// by width of the model. Estimates, not yet held against runs: narrow models
+// spend more on all that is not a product.
 struct Efficiency {
   double dim, share;
 };
