@@ -41,6 +41,7 @@ std::span<const Command> commands();
 // The command functions, one per cmd_*.cpp.
 void cmd_doctor(Context& context, const std::vector<std::string>& words);
 void cmd_train(Context& context, const std::vector<std::string>& words);
+void cmd_sweep(Context& context, const std::vector<std::string>& words);
 void cmd_plan(Context& context, const std::vector<std::string>& words);
 void cmd_bench(Context& context, const std::vector<std::string>& words);
 void cmd_inspect(Context& context, const std::vector<std::string>& words);

@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"plan", "predicted memory and time of a recipe, before anything runs",
      cmd_plan},
     {"train", "train a model from a recipe", cmd_train},
+    {"sweep", "a grid of runs: resumable, with table and plot", cmd_sweep},
     {"bench", "measured tables with the share of this machine's peak",
      cmd_bench},
     {"generate", "text from a model, as it comes", cmd_generate},

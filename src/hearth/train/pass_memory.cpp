@@ -70,17 +70,19 @@ class Walk {
     for (std::size_t i = kept_.size(); i-- > 0;) {
       Kept& k = kept_[i];
       if (again(i)) {
-        // MLX holds the inputs until the block's gradients are made.
-        const Stream in{pool_.hold(k.in.x), pool_.hold(k.in.branch)};
+        // What ties the second run to the gradients that wait for it, inputs
+        // and cotangents, is held until the block's gradients are made.
+        const Id tied[] = {
+            pool_.hold(k.in.x), pool_.hold(k.in.branch), pool_.hold(d.x),
+            pool_.hold(d.branch)
+        };
         Kept now;
-        again_ = true;
         const Stream out = block(k.in, now, true);
-        again_ = false;
         pool_.drop(out.x), pool_.drop(out.branch);
         pool_.op();
         k = now;
         d = block_gradient(d, k, i == 0);
-        pool_.drop(in.x), pool_.drop(in.branch);
+        for (const Id id : tied) pool_.drop(id);
         continue;
       }
       d = block_gradient(d, k, i == 0);
@@ -110,7 +112,6 @@ class Walk {
   const models::DecoderConfig& m_;
   std::size_t tokens_;
   bool gradients_;
-  bool again_ = false;  // inside a block that is computed again
   std::vector<Id> inputs_, grads_;
   std::vector<Kept> kept_;
   Id final_h_ = kNone, dh_ = kNone, head_gradient_ = kNone;
@@ -217,7 +218,7 @@ class Walk {
         pool_.op();
       }
     }
-    if (m_.rope) rotate(qkv);
+    if (m_.rope) pool_.op(), pool_.op();
     const Id out = wide(long{m_.heads} * m_.head_dim);
     const Id lse = pool_.take(tokens_ * static_cast<std::size_t>(m_.heads) * 4);
     if (keep) {
@@ -228,19 +229,6 @@ class Walk {
     pool_.drop(lse);
     pool_.op();
     return out;
-  }
-
-  // Turned in place, but for blocks that are computed again, whose arrays have
-  // a second holder then.
-  void rotate(std::vector<Id>& qkv) {
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (again_) {
-        const Id plain = qkv[i];
-        qkv[i] = wide(s_.attention_in[i].out);
-        pool_.drop(plain);
-      }
-      pool_.op();
-    }
   }
 
   Id feed_forward(Id y, Kept& kept, bool keep) {
@@ -342,6 +330,19 @@ class Walk {
   }
 };
 
+// What a block keeps. Where passes are evaluated as one graph, about so much of
+// the next one is there before the last one is through (measured).
+std::size_t block_bytes(const PassShape& s) {
+  long elements =
+      2 * s.model.dim + s.model.heads * s.model.head_dim + s.model.ffn;
+  for (const auto& l : s.attention_in) elements += l.out;
+  for (const auto& l : s.mlp_in) elements += l.out;
+  const long stream = 4 * (2 * s.model.dim + s.model.heads);
+  return static_cast<std::size_t>(
+      s.rows * s.length * (elements * static_cast<long>(s.element) + stream)
+  );
+}
+
 }  // namespace
 
 std::vector<BufferPool::Id> walk_pass(
@@ -351,6 +352,8 @@ std::vector<BufferPool::Id> walk_pass(
     bool gradients
 ) {
   std::vector<Id> sum;
+  const Id ahead =
+      together > 1 && gradients ? pool.take(block_bytes(shape)) : kNone;
   for (int i = 0; i < std::max(1, together); ++i) {
     Walk walk(pool, shape, gradients);
     walk.forward();
@@ -364,6 +367,7 @@ std::vector<BufferPool::Id> walk_pass(
     for (const Id g : part) pool.drop(g);
     pool.op();
   }
+  pool.drop(ahead);
   return sum;
 }
 

@@ -24,9 +24,9 @@ constexpr std::int64_t kUsualMicroTokens = 8192;
 // Below so many tokens computing blocks again costs less than small products.
 constexpr std::int64_t kLeastMicroTokens = 1024;
 
-// The share of the measured peak that whole training steps reached, by width
-// of the model (LOG.md has the runs). Narrow models spend more on all that is
-// not a product.
+// The share of the measured peak that a whole training step is taken to reach,
+// by width of the model. Estimates, not yet held against runs: narrow models
+// spend more on all that is not a product.
 struct Efficiency {
   double dim, share;
 };
@@ -128,14 +128,16 @@ class Cutting {
   }
 
   // Where the batch policy takes the rows: doubled while a step takes less than
-  // half of the budget.
+  // half of the budget, as long as the whole process stays within it.
   std::int64_t settle(const Cut& cut) const {
     std::int64_t rows = cut.rows;
     if (batch_.pinned || machine_.budget == 0) return rows;
     while (rows < batch_.all &&
            predict_charged(question(rows, cut.checkpointing)) <
                machine_.budget / 2) {
-      rows = std::min(2 * rows, batch_.all);
+      const std::int64_t next = std::min(2 * rows, batch_.all);
+      if (!at(next, cut.checkpointing).fits) break;
+      rows = next;
     }
     return rows;
   }

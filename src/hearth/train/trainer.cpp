@@ -26,13 +26,16 @@ double now() {
 // Of a step that was not applied, written to events.jsonl.
 constexpr std::size_t kKeptSamples = 256;
 
-// The planner's rows to start with, where it has chosen fewer.
-BatchPolicy make_policy(const Recipe& recipe, std::uint32_t planned) {
+// Within what the planner has found to fit.
+BatchPolicy make_policy(const Recipe& recipe, const TrainHooks& hooks) {
   const BatchChoice b = batch_choice(recipe);
-  const auto start = static_cast<std::uint32_t>(b.rows);
+  const auto within = [](std::int64_t rows, std::uint32_t planned) {
+    const auto n = static_cast<std::uint32_t>(rows);
+    return planned > 0 ? std::min(planned, n) : n;
+  };
   return {
-      planned > 0 ? std::min(planned, start) : start,
-      static_cast<std::uint32_t>(b.pinned ? b.rows : b.all), b.pinned
+      within(b.rows, hooks.rows),
+      within(b.pinned ? b.rows : b.all, hooks.most_rows), b.pinned
   };
 }
 
@@ -86,7 +89,7 @@ Trainer::Trainer(Session& session, RunDirectory& run, TrainHooks hooks)
       loader_(
           std::make_unique<data::Loader>(session.cache, session.train_loader())
       ),
-      policy_(make_policy(session.recipe, hooks_.rows)),
+      policy_(make_policy(session.recipe, hooks_)),
       health_(session.recipe.train.health),
       steps_(steps_of(session)) {}
 

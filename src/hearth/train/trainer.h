@@ -43,8 +43,8 @@ struct TrainHooks {
   std::function<bool()> stop;
   // GFLOP/s of this machine in the run's precision; 0 where not measured.
   double peak_gflops = 0;
-  // Rows of a micro-batch to begin with; 0: as the recipe has it.
-  std::uint32_t rows = 0;
+  // Rows of a micro-batch to begin with and at most; 0: as the recipe has it.
+  std::uint32_t rows = 0, most_rows = 0;
 };
 
 struct TrainResult {
