@@ -98,9 +98,15 @@ const Command* find_command(const std::vector<std::string>& words) {
         )
     );
   }
+  // Even a word that is like none gets the likest: it shows what commands are.
+  const auto likest = std::ranges::min_element(known, {}, [&](const auto& k) {
+    return edit_distance(words[0], k);
+  });
+  const std::string meant = did_you_mean(words[0], known);
   throw UsageError(
       fmt::format(
-          "there is no command '{}'{}", words[0], did_you_mean(words[0], known)
+          "there is no command '{}'{}", words[0],
+          meant.empty() ? fmt::format("; the nearest is '{}'", *likest) : meant
       ),
       "hearth help lists the commands"
   );
