@@ -71,7 +71,7 @@ std::string Tokenizer::token_bytes(std::int32_t id) const {
   if (is_special(id)) return out;
   if (decode_bytes({&id, 1}, false, out)) return out;
   if (!parts_->added.find(id) && !parts_->vocabulary->contains(id)) return out;
-  const std::string token(parts_->decoded_token(id));
+  std::string token(parts_->decoded_token(id));
   if (!parts_->decoder) return token;
   if (const int byte = fallback_byte(token); byte >= 0) {
     return {static_cast<char>(byte)};
