@@ -41,7 +41,7 @@ void add_templates(
   const auto found = config.find("chat_template");
   if (found == config.end()) return;
   if (found->is_string()) {
-    sources.try_emplace("default", found->get<std::string>(), file);
+    sources.try_emplace("default", Source{found->get<std::string>(), file});
   } else if (found->is_array()) {
     for (const Json& entry : *found) {
       if (!entry.is_object() || !entry.value("name", Json()).is_string() ||
@@ -52,7 +52,7 @@ void add_templates(
       }
       sources.try_emplace(
           entry["name"].get<std::string>(),
-          entry["template"].get<std::string>(), file
+          Source{entry["template"].get<std::string>(), file}
       );
     }
   }
