@@ -146,7 +146,8 @@ mx::array linear(
   const auto stream = mx::to_stream(s);
   Arrays in{dense(x, stream)};
   if (bias) in.push_back(dense(mx::astype(*bias, mx::float32, stream), stream));
-  return PackedLinear::make(std::move(in), packed, true, stream);
+  const Packed held = std::move(packed);
+  return PackedLinear::make(std::move(in), held, true, stream);
 }
 
 }  // namespace hearth::ops

@@ -56,6 +56,7 @@ void PackedWeight::refresh_rows(
   const long element = type == kernels::GemmScalar::bf16 ? 2 : 4;
   const auto first = reinterpret_cast<std::uintptr_t>(rows_alone) -
                      static_cast<std::uintptr_t>(rows.begin * k_ * element);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it may lie outside the memory.
   refresh(reinterpret_cast<const void*>(first), type, rows);
 }
 

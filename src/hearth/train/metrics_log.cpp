@@ -53,7 +53,7 @@ long cut(const std::string& path, long last) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(std::string path, long last_step) {
+MetricsLog::MetricsLog(const std::string& path, long last_step) {
   int flags = O_WRONLY | O_CREAT | O_APPEND;
   if (last_step < 0) {
     flags |= O_TRUNC;

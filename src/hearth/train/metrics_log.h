@@ -12,7 +12,7 @@ class MetricsLog {
   // Appends to a file that holds the steps up to last_step of an earlier start:
   // later lines, and what is no whole line with a step, are cut. With -1 it
   // starts empty.
-  MetricsLog(std::string path, long last_step);
+  MetricsLog(const std::string& path, long last_step);
 
   // Hands the line to the system whole, so that it outlives the process.
   // Throws UsageError when it has no integer "step".

@@ -176,7 +176,7 @@ models::LoadedModel load_run_model(
 }
 
 std::string run_tokenizer(const RunReference& r) {
-  const std::string own = model_folder(r.run).string();
+  std::string own = model_folder(r.run).string();
   if (!data::tokenizer_files(own).empty()) return own;
   const Recipe recipe = recipe_of(r.run);
   const YamlNode& named = recipe.data.tokenizer;
