@@ -178,6 +178,6 @@ fuzz_one() {
   else
     tail -n 30 "$log" >&2
     printf '   %s FOUND something: %s-*\n' "$name" "$dir/$name" >&2
-    return 255
+    return 1
   fi
 }

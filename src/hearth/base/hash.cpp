@@ -63,6 +63,7 @@ Hash64::Hash64(std::uint64_t seed)
       lanes_{seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1} {}
 
 void Hash64::update(const void* data, std::size_t size) {
+  if (size == 0) return;
   auto* p = static_cast<const unsigned char*>(data);
   std::size_t held = total_ % kStripe;
   total_ += size;

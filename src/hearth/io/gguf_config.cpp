@@ -257,7 +257,7 @@ class ConfigMaker {
   Json llama3(const GgufTensor& tensor, double theta) const {
     std::vector<float> factors(tensor.bytes / sizeof(float));
     const bool fits =
-        tensor.type == TensorType::f32 &&
+        !factors.empty() && tensor.type == TensorType::f32 &&
         static_cast<std::int64_t>(factors.size()) * 2 == head_dim_;
     if (fits) {
       std::memcpy(

@@ -19,7 +19,7 @@ class Charsmap final : public Normalizer {
       throw FormatError("precompiled charsmap is cut short");
     }
     units_.resize(trie_bytes / 4);
-    std::memcpy(units_.data(), blob.data() + 4, trie_bytes);
+    if (trie_bytes > 0) std::memcpy(units_.data(), blob.data() + 4, trie_bytes);
     texts_ = blob.substr(4 + trie_bytes);
     if (texts_.empty() || texts_.back() != '\0') texts_ += '\0';
   }
