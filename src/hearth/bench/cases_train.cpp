@@ -9,6 +9,7 @@
 #include "hearth/optim/clip.h"
 #include "hearth/optim/optimizer.h"
 #include "hearth/train/accumulator.h"
+#include "hearth/train/planner.h"
 
 namespace hearth::bench {
 namespace {
@@ -34,12 +35,6 @@ models::DecoderConfig config_of(const TrainCase& t) {
   c.windows.assign(static_cast<std::size_t>(t.layers), 0);
   c.rope = ops::RopeConfig{.dims = c.head_dim};
   return c;
-}
-
-double flops_per_token(const TrainCase& t) {
-  const double block = 4.0 * t.dim * t.dim + 3.0 * t.dim * t.ffn;
-  const double parameters = t.layers * block + double(t.vocab) * t.dim;
-  return 6 * parameters + 12.0 * t.layers * t.dim * t.length;
 }
 
 data::Batch random_batch(const TrainCase& t, std::uint64_t seed) {
@@ -99,7 +94,11 @@ std::vector<BenchCase> train_cases(const CaseContext& context) {
     c.name = t.name;
     c.work = double(t.rows) * t.length;
     c.unit = "tokens/s";
-    c.peak = context.gops("bf16") * 1e9 / flops_per_token(t);
+    const auto config = config_of(t);
+    c.peak = context.gops("bf16") * 1e9 /
+             train::training_flops(
+                 config, train::count_parameters(config, {}), false, t.length
+             );
     c.isa = kernels::best().isa;
     c.repeats = 5;
     c.prepare = [t, seed = context.seed]() -> Timed {

@@ -1,15 +1,12 @@
 #include "hearth/cli/prepare_data.h"
 
-#include <atomic>
-#include <csignal>
 #include <memory>
 
 #include "hearth/base/progress.h"
+#include "hearth/cli/interrupt.h"
 
 namespace hearth::cli {
 namespace {
-
-std::atomic<bool> g_interrupted{false};
 
 // One progress line a step.
 class StepProgress {
@@ -46,11 +43,9 @@ data::PreparedData prepare_with_progress(
   options.threads = context.common.threads;
   options.force = force;
   options.progress = [&](const data::DataStep& step) { progress.update(step); };
-  const auto before =
-      std::signal(SIGINT, [](int) { g_interrupted.store(true); });
-  options.stop = [] { return g_interrupted.load(); };
+  const InterruptGuard guard;
+  options.stop = [] { return InterruptGuard::interrupted(); };
   auto prepared = data::prepare_data(config, options);
-  std::signal(SIGINT, before);
   progress.finish();
   return prepared;
 }

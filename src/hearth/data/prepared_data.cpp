@@ -9,6 +9,7 @@
 #include "hearth/base/units.h"
 #include "hearth/data/dataset_tokenizer.h"
 #include "hearth/data/tokenizer_training.h"
+#include "hearth/io/hf_folder_writer.h"
 
 namespace hearth::data {
 namespace {
@@ -113,24 +114,15 @@ PreparedData prepare_data(
 }
 
 std::vector<std::string> tokenizer_files(const std::string& tokenizer) {
+  const fs::path given(tokenizer);
+  const bool folder = fs::is_directory(given);
+  const fs::path root = folder ? given : given.parent_path();
   std::vector<std::string> out;
-  const bool folder = fs::is_directory(tokenizer);
-  const fs::path root =
-      folder ? fs::path(tokenizer) : fs::path(tokenizer).parent_path();
-  const auto add = [&](const char* name) {
-    const fs::path file = root / name;
-    if (fs::is_regular_file(file)) out.push_back(file.string());
-  };
-  if (folder) {
-    add("tokenizer.json");
-    add("tokenizer.model");
-  } else {
-    out.push_back(tokenizer);
-  }
-  for (const char* name :
-       {"tokenizer_config.json", "special_tokens_map.json",
-        "chat_template.jinja", "chat_template.json"}) {
-    add(name);
+  if (!folder) out.push_back(tokenizer);
+  for (const std::string& name : io::tokenizer_files(root.string())) {
+    // A tokenizer that was named itself is the only one.
+    const bool another = name == "tokenizer.json" || name == "tokenizer.model";
+    if (folder || !another) out.push_back((root / name).string());
   }
   return out;
 }

@@ -2,7 +2,6 @@
 // The one loop. It draws batches, sums gradients, updates, validates, saves and
 // survives; what is minimised, on what data and over which parameters is the
 // session's business.
-#include <atomic>
 #include <functional>
 #include <limits>
 #include <memory>
