@@ -39,7 +39,8 @@ class Kill(TrainCase):
 
     def start(self, run, *words, seconds):
         """Runs it, killed after so many seconds; gives what it said, or nothing when it was killed."""
-        command = [HEARTH, "train", *(["--resume", run] if "--resume" in words else [self.recipe, "-o", run, *words])]
+        what = ["--resume", run] if "--resume" in words else [self.recipe, "-o", run, *words]
+        command = [HEARTH, "train", "--threads", str(self.threads), *what]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         try:
             error = process.communicate(timeout=seconds)[1]

@@ -24,6 +24,7 @@ class Resume(TrainCase):
         self.assertEqual(whole[-1]["valid_loss"], cut[-1]["valid_loss"])
 
     def test_full_in_both_precisions(self):
+        self.threads = 2
         for precision in ("fp32", "bf16"):
             self.check_resume(precision, f"train.precision={precision}", "train.neftune=5")
 
@@ -65,8 +66,8 @@ class Resume(TrainCase):
         self.train("quiet", "train.steps=200", "train.save_every=0", "train.keep=1")
         for signum in (signal.SIGINT, signal.SIGTERM):
             run = self.root / f"stopped-{signum}"
-            process = subprocess.Popen([HEARTH, "train", self.recipe, "-o", run, "train.steps=200", "train.save_every=0",
-                                        "train.keep=1"], stderr=subprocess.PIPE, text=True)
+            process = subprocess.Popen([HEARTH, "train", self.recipe, "-o", run, "--threads", str(self.threads), "train.steps=200",
+                                        "train.save_every=0", "train.keep=1"], stderr=subprocess.PIPE, text=True)
             self.wait_for_steps(run, 20)
             process.send_signal(signum)
             error = process.communicate()[1]

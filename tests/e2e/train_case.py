@@ -10,7 +10,7 @@ HEARTH = os.environ["HEARTH_BINARY"]
 TINY = {
     "model": "{arch: llama, dim: 32, layers: 2, heads: 2, ffn: 64}",
     "data": "{synth: {kind: stories, n: 200, seed: 1}, valid: 5%, tokenizer: {train: {vocab: 320}}, length: 32, "
-            "arrange: stream, cache: CACHE}",
+            "arrange: stream, workers: 1, cache: CACHE}",
     "train": "{tokens_per_step: 256, steps: 12, save_every: 4, eval_every: 6, eval_tokens: 2000}",
     "optim": "{lr: 3.0e-3, warmup: 2}",
 }
@@ -22,6 +22,7 @@ def hearth(*words, cwd=None):
 
 class TrainCase(unittest.TestCase):
     """A folder for the class, with data that is prepared once, and a recipe in it."""
+    threads = 1  # Models this small wait for threads more than they gain.
 
     @classmethod
     def setUpClass(cls):
@@ -41,12 +42,12 @@ class TrainCase(unittest.TestCase):
         return path
 
     def train(self, run, *words, recipe=None, code=0):
-        done = hearth("train", recipe or self.recipe, "-o", self.root / run, *words)
+        done = hearth("train", recipe or self.recipe, "-o", self.root / run, "--threads", self.threads, *words)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
     def resume(self, run, *words, code=0):
-        done = hearth("train", "--resume", self.root / run, *words)
+        done = hearth("train", "--resume", self.root / run, "--threads", self.threads, *words)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
