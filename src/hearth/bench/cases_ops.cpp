@@ -1,12 +1,13 @@
 // `hearth bench ops`: every op case, forward and gradient, at its bench size.
-// The peer is the plain MLX composition that defines the op, on the same
-// device.
+// The peer of a dense product is oneDNN where it is installed; of all else, the
+// plain MLX composition that defines the op, on the same device.
 #include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "hearth/bench/cases.h"
+#include "hearth/bench/onednn_peer.h"
 #include "hearth/ops/op_case.h"
 
 namespace hearth::bench {
@@ -131,6 +132,21 @@ void set_rate(BenchCase& c, const OpRow& row, const CaseContext& context) {
   }
 }
 
+// Whether the row is a dense product that oneDNN, where installed, can run too.
+bool set_onednn(BenchCase& c, const OpRow& row) {
+  const auto& product_of = row.part == Part::kForward
+                               ? row.op->forward_product
+                               : row.op->gradient_product;
+  static const std::shared_ptr<OneDnn> rival = OneDnn::find();
+  if (!product_of || !rival) return false;
+  const ops::Product product = product_of(row.size);
+  c.peer_name = rival->version() + (product.right_packed ? " packed" : "");
+  c.prepare_peer = [product, bf16 = row.dtype == mx::bfloat16] {
+    return rival->product(product, bf16);
+  };
+  return true;
+}
+
 BenchCase make_case(const OpRow& row, const CaseContext& context) {
   BenchCase c;
   c.name = fmt::format(
@@ -151,10 +167,11 @@ BenchCase make_case(const OpRow& row, const CaseContext& context) {
       row.part == Part::kForward ? row.op->timed : row.op->timed_gradient;
   if (timed) {
     c.prepare = [row, &timed] { return Timed{timed(row.size, row.dtype), {}}; };
-    return c;
+  } else {
+    c.prepare = [row, inputs] { return time_row(row, row.op->run, inputs()); };
   }
-  c.prepare = [row, inputs] { return time_row(row, row.op->run, inputs()); };
-  if (context.with_peers) {
+  if (!context.with_peers || set_onednn(c, row)) return c;
+  if (!timed) {
     c.peer_name = "MLX";
     c.prepare_peer = [row, inputs] {
       return time_row(row, row.op->reference, inputs());

@@ -27,6 +27,17 @@ Arrays inputs(const Size& n, mx::Dtype t, std::uint64_t seed, bool bias) {
   return in;
 }
 
+// y = x wᵀ with the weight as it is stored; dx = dy w; dw = dyᵀ x.
+Product forward_product(const Size& n) {
+  return {n[0], n[1], n[2], false, true, false};
+}
+Product input_gradient_product(const Size& n) {
+  return {n[0], n[2], n[1], false, false, false};
+}
+Product weight_gradient_product(const Size& n) {
+  return {n[1], n[2], n[0], true, false, false};
+}
+
 OpCase base(const char* name, bool bias) {
   OpCase c;
   c.name = name;
@@ -65,6 +76,7 @@ std::shared_ptr<const PackedWeight> packed(const mx::array& w) {
 OpCase linear_case() {
   OpCase c = base("linear", false);
   c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
+  c.forward_product = forward_product;
   c.run = [](const Arrays& v) { return Arrays{linear(v[0], v[1])}; };
   c.reference = [](const Arrays& v) {
     return Arrays{linear_reference(v[0], v[1])};
@@ -137,6 +149,14 @@ OpCase linear_step_case() {
     };
   };
   c.gradient_work = c.forward_work;
+  // A square weight meets the rival's best, packed beforehand; the thin ones
+  // meet it as a training step calls it, whose weights change every step.
+  c.forward_product = [](const Size& n) {
+    Product p = forward_product(n);
+    p.right_packed = n[1] == n[2];
+    return p;
+  };
+  c.gradient_product = input_gradient_product;
   return c;
 }
 
@@ -157,6 +177,7 @@ OpCase linear_weight_case() {
     };
   };
   c.gradient_work = c.forward_work;
+  c.gradient_product = weight_gradient_product;
   c.forward_work = nullptr;
   return c;
 }

@@ -30,6 +30,14 @@ struct Work {
   double bytes = 0, flops = 0;
 };
 
+// The dense product an op is: left (m x k) times right (k x n). Transposed
+// says how an operand lies in memory; packed, that it may be laid out for the
+// machine beforehand.
+struct Product {
+  int m = 0, n = 0, k = 0;
+  bool left_transposed = false, right_transposed = false, right_packed = false;
+};
+
 // The dimensions of a problem; what each means is the case's own business.
 using Size = std::vector<int>;
 using ArraysFunction = std::function<Arrays(const Arrays&)>;
@@ -79,6 +87,8 @@ struct OpCase {
   Prepare timed, timed_gradient;
   // Null where there is nothing to time.
   std::function<Work(const Size&, mx::Dtype)> forward_work, gradient_work;
+  // For rivals that have products alone; null where the op is more than one.
+  std::function<Product(const Size&)> forward_product, gradient_product;
 };
 
 // Every case, in the order of the bench's report.
