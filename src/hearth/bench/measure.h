@@ -13,6 +13,10 @@ namespace hearth::bench {
 // What ties a record to a machine: processor and core count.
 std::string machine_id(const hardware::Machine& machine);
 
+// Cores that programs kept busy during the last minute; 0 where it is not
+// known.
+double busy_cores();
+
 // Takes under 30 seconds. Says what it is doing through Progress.
 hardware::Peaks measure_peaks(const hardware::Machine& machine);
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "hearth/base/log.h"
 #include "hearth/bench/measure.h"
 #include "hearth/cli/command.h"
 #include "hearth/cli/doctor_report.h"
@@ -21,6 +22,14 @@ void cmd_doctor(Context& context, const std::vector<std::string>& words) {
   if (!context.parse(args, words)) return;
   DoctorReport report = gather_report(context.common.device);
   if (measure) {
+    const double busy = bench::busy_cores();
+    if (busy > 0.5) {
+      log_warning(
+          "other programs kept {:.1f} cores busy in the last minute: peaks "
+          "measured now may be too low, measure again when it is idle",
+          busy
+      );
+    }
     report.peaks = bench::measure_peaks(report.machine);
     const std::string path = hardware::store_peaks(*report.peaks);
     context.note(fmt::format("peaks kept in {}", path));
