@@ -190,6 +190,24 @@ HEARTH_INLINE void finish_tile(
   finish_rows(s, rest, kPanel, kRows);
 }
 
+// C is wanted when the sums are done, often from memory: asked for when they
+// begin, it is there by then.
+template <int kRows>
+HEARTH_INLINE void prefetch_c(const Sink& s) {
+  if (!s.last) return;
+  const GemmArgs& g = *s.g;
+  const long bytes = g.c_type == GemmScalar::bf16 ? 2 : 4;
+  const char* c =
+      static_cast<const char*>(g.c) + (s.i * g.c_stride + s.j) * bytes;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    for (long i = 0; i < kPanel * bytes; i += 64) {
+      __builtin_prefetch(c + i, 1);
+    }
+    c += g.c_stride * bytes;
+  }
+}
+
 template <class Step, int kRows, bool kByWord>
 __attribute__((noinline)) void tile(
     ABlock a,
@@ -197,6 +215,7 @@ __attribute__((noinline)) void tile(
     const Word* b,
     const Sink& s
 ) {
+  prefetch_c<kRows>(s);
   F32 sums[kRows][kPanelVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
