@@ -1,5 +1,5 @@
 """hearth data prepare as a user runs it: from a recipe and nothing else, again
-without doing it again, and after being killed."""
+without doing it again, after being killed, and in little memory."""
 import hashlib
 import json
 import os
@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -71,6 +72,22 @@ class Prepare(unittest.TestCase):
                 build.send_signal(signal.SIGKILL)
         self.run_json(*words, "-o", str(self.root / "cut"))
         self.assertEqual(contents(self.root / "whole"), contents(self.root / "cut"))
+
+    def test_memory_does_not_grow_with_the_data(self):
+        # Generated, counted and tokenised within a third of the file's size.
+        limit = 48 << 20
+        words = ["data", "prepare", str(self.root / "r.yaml"), "data.synth.n=250000", "data.tokenizer.train.vocab=300"]
+        # By a small process: what a child may have used starts at its parent's size.
+        watch = ("import os, sys; _, code, used = os.wait4(os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0); "
+                 "sys.stderr.write(str(used.ru_maxrss)); sys.exit(code != 0)")
+        done = subprocess.run([sys.executable, "-S", "-c", watch, HEARTH, *words, "--quiet", "--json"], env=self.env,
+                              capture_output=True, text=True, check=True)
+        report = json.loads(done.stdout)["report"]
+        self.assertEqual(report["documents"], 250000)
+        files = list((self.root / "cache").rglob("*.jsonl"))
+        self.assertGreater(sum(p.stat().st_size for p in files), 3 * limit)
+        peak = int(done.stderr) * (1 if sys.platform == "darwin" else 1024)
+        self.assertLess(peak, limit)
 
 
 if __name__ == "__main__":

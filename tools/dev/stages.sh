@@ -151,7 +151,7 @@ cmd_fuzz() {
     [ -e "$target" ] || fail "no fuzz target has '$only' in its name: see tests/fuzz" 2
     names="$names $(basename "$target" .cpp)"
   done
-  export -f fuzz_one fuzz_seeds
+  export -f fuzz_one fuzz_seeds fuzz_template_cases
   # shellcheck disable=SC2086
   STAGE_SHOW=1 stage "fuzzing, $seconds s each" eval \
     "printf '%s\n' $names | xargs -P $(cores) -I{} bash -c 'fuzz_one {} $seconds'"
@@ -159,12 +159,35 @@ cmd_fuzz() {
 
 cores() { getconf _NPROCESSORS_ONLN; }
 
-# Files of ours that a target may start from.
+# Folders of ours that a target starts from; with nothing it would spend its
+# time on the first bracket.
 fuzz_seeds() {
+  local own=tests/fuzz/seeds/${1#fuzz_} real=../shared/data/fixtures/templates
+  [ ! -d "$own" ] || echo "$own"
   case $1 in
-    fuzz_yaml) echo profiles ;;
-    fuzz_json | fuzz_jsonl) echo tests/golden ;;
+    fuzz_yaml) echo profiles recipes ;;
+    fuzz_json | fuzz_jsonl) echo tests/broken/jsonl tests/fuzz/seeds/tokenizer_json ;;
+    fuzz_template)
+      echo tests/broken/template
+      fuzz_template_cases build/fuzz/seeds/template
+      [ ! -d "$real" ] || echo "$real" ;;
+    fuzz_tokenizer_*) echo tests/broken/tokenizer ;;
+    fuzz_token_shard) echo tests/broken/shard ;;
+    fuzz_gguf*) echo tests/broken/model tests/broken/tokenizer ;;
+    fuzz_model_config | fuzz_safetensors) echo tests/golden/models tests/broken/model ;;
   esac
+}
+
+# Each template of the language cases as a file of its own.
+fuzz_template_cases() {
+  mkdir -p "$1"
+  python3 -c '
+import json, pathlib, sys
+for i, line in enumerate(open("tests/golden/jinja_cases.jsonl", encoding="utf-8")):
+    if "source" in (case := json.loads(line)):
+        pathlib.Path(sys.argv[1], str(i)).write_text(case["source"], encoding="utf-8")
+' "$1"
+  echo "$1"
 }
 
 fuzz_one() {

@@ -190,6 +190,20 @@ void reject_unknown_flags(
   }
 }
 
+// CLI11 says "Could not convert: --n = abc"; the rest of Hearth says what must
+// hold.
+std::string plain_reason(const CLI::ParseError& e) {
+  std::string what = e.what();
+  constexpr std::string_view kConvert = "Could not convert: ";
+  const std::size_t equals = what.find(" = ");
+  if (!what.starts_with(kConvert) || equals == what.npos) return what;
+  return fmt::format(
+      "{} must be a number, got '{}'",
+      what.substr(kConvert.size(), equals - kConvert.size()),
+      what.substr(equals + 3)
+  );
+}
+
 }  // namespace
 
 bool Args::parse(const std::vector<std::string>& words) {
@@ -211,7 +225,7 @@ bool Args::parse(const std::vector<std::string>& words) {
       );
     }
     throw UsageError(
-        fmt::format("hearth {}: {}", s.name, e.what()),
+        fmt::format("hearth {}: {}", s.name, plain_reason(e)),
         fmt::format("hearth {} --help shows how it is called", s.name)
     );
   }

@@ -1,4 +1,5 @@
 // hearth data prepare, hearth data inspect.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "hearth/base/terminal.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/command.h"
+#include "hearth/cli/inputs.h"
 #include "hearth/cli/prepare_data.h"
 #include "hearth/data/dataset_tokenizer.h"
 #include "hearth/data/inspect.h"
@@ -43,6 +45,36 @@ YamlNode list_of(const std::vector<std::string>& words) {
   return list;
 }
 
+// A folder and a data file are the likeliest things to stand where a recipe
+// should; each has a way in of its own.
+void check_recipe(const std::string& word) {
+  require_input(word, "recipe");
+  if (fs::is_directory(word)) {
+    throw UsageError(
+        fmt::format(
+            "{} must be a recipe or a finished cache, got a folder without {}",
+            word, data::kManifestName
+        ),
+        "hearth data prepare finishes a cache; --data takes a folder of data"
+    );
+  }
+  for (const char* end : {".jsonl", ".txt", ".gz", ".zst", ".ndjson"}) {
+    if (!word.ends_with(end)) continue;
+    throw UsageError(
+        fmt::format("{} must be a recipe, got a data file", word),
+        fmt::format("--data {} -t TOKENIZER", word)
+    );
+  }
+}
+
+void require_data(const DataFlags& flags, const std::string& command) {
+  if (!flags.words.empty() || !flags.files.empty()) return;
+  throw UsageError(
+      "name a recipe, or data with --data FILES -t TOKENIZER",
+      fmt::format("hearth {} --help shows how it is called", command)
+  );
+}
+
 // Recipe, then overrides, then flags.
 data::DataConfig read_config(const DataFlags& flags) {
   DataRecipe recipe;
@@ -52,6 +84,7 @@ data::DataConfig read_config(const DataFlags& flags) {
       reader.apply_override(word);
       continue;
     }
+    check_recipe(word);
     YamlNode file = read_yaml_file(word);
     std::erase_if(file.entries, [](const auto& e) { return e.key != "data"; });
     reader.apply(file);
@@ -61,13 +94,15 @@ data::DataConfig read_config(const DataFlags& flags) {
   }
   data::DataConfig config = recipe.data;
   if (!flags.files.empty()) {
-    const bool weighted = flags.files[0].find(':') != std::string::npos &&
-                          !fs::exists(flags.files[0]);
+    const bool weighted = std::ranges::any_of(flags.files, [](const auto& f) {
+      return f.find(':') != std::string::npos && !fs::exists(f);
+    });
     config.train = weighted ? YamlNode() : list_of(flags.files);
     config.mix = weighted ? flags.files : std::vector<std::string>{};
     config.synth.reset();
   }
   if (!flags.tokenizer.empty()) {
+    require_input(flags.tokenizer, "tokenizer");
     config.tokenizer = list_of({flags.tokenizer}).items[0];
   }
   if (!flags.output.empty()) config.cache = flags.output;
@@ -115,6 +150,7 @@ struct Inspected {
 
 Inspected open_for_inspection(const Context& context, DataFlags& flags) {
   Inspected in;
+  require_data(flags, "data inspect");
   const bool cache = !flags.words.empty() && is_cache(flags.words[0]);
   std::string folder;
   if (cache) {
@@ -173,6 +209,7 @@ void cmd_data_prepare(Context& context, const std::vector<std::string>& words) {
       "two sources, mixed two to one"
   );
   if (!context.parse(args, words)) return;
+  require_data(flags, "data prepare");
   const data::DataConfig config = read_config(flags);
   const auto prepared = prepare_with_progress(context, config, flags.force);
   const data::PrepareResult& result = prepared.result;

@@ -30,15 +30,20 @@ void cmd_data_synth(Context& context, const std::vector<std::string>& words) {
   const data::SynthKind chosen = data::synth_kind(kind);
   std::string buffer;
   constexpr std::size_t kFlush = std::size_t{1} << 20;
+  if (context.common.json) {
+    buffer = "{\"schema\": \"hearth.data.synth/1\", \"records\": [\n";
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     data::append_synth_record(
         chosen, context.common.seed, static_cast<std::uint64_t>(i), buffer
     );
+    if (context.common.json && i + 1 < count) buffer.back() = ',';
     if (buffer.size() >= kFlush) {
       context.print(buffer);
       buffer.clear();
     }
   }
+  if (context.common.json) buffer += "]}\n";
   context.print(buffer);
 }
 

@@ -2,6 +2,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/cli/command.h"
+#include "hearth/cli/inputs.h"
 #include "hearth/data/chat.h"
 
 namespace hearth::cli {
@@ -52,7 +53,9 @@ void cmd_tokenizer_template(
   args.option(
       "-t,--tokenizer", tokenizer, "Tokenizer folder, or a .jinja file"
   );
-  args.option("--messages", messages_path, "JSON file: a list of messages");
+  args.option(
+      "--messages", messages_path, "JSON file: a list of messages; - is stdin"
+  );
   args.option("--tools", tools_path, "JSON file: a list of tool schemas");
   args.option("--documents", documents_path, "JSON file: a list of documents");
   args.flag(
@@ -86,10 +89,13 @@ void cmd_tokenizer_template(
   );
   if (!context.parse(args, words)) return;
 
-  const Json messages = read_json_file(messages_path);
-  if (!tools_path.empty()) options.tools = read_json_file(tools_path);
+  require_input(tokenizer, "tokenizer or template");
+  const Json messages = read_json(messages_path, "file of messages");
+  if (!tools_path.empty()) {
+    options.tools = read_json(tools_path, "file of tools");
+  }
   if (!documents_path.empty()) {
-    options.documents = read_json_file(documents_path);
+    options.documents = read_json(documents_path, "file of documents");
   }
   for (const std::string& word : sets) set_variable(options.variables, word);
   const auto templates = data::ChatTemplates::load(tokenizer);

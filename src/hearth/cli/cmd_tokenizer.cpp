@@ -1,11 +1,11 @@
 // hearth tokenizer encode, hearth tokenizer decode.
 #include <algorithm>
-#include <cstdio>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/cli/command.h"
+#include "hearth/cli/inputs.h"
 #include "hearth/data/tokenizer/tokenizer.h"
 
 namespace hearth::cli {
@@ -14,45 +14,20 @@ namespace {
 using data::Tokenizer;
 using Ids = std::vector<std::int32_t>;
 
-std::string read_stdin() {
-  std::string out;
-  char buffer[1 << 16];
-  std::size_t got = 0;
-  while ((got = std::fread(buffer, 1, sizeof buffer, stdin)) > 0) {
-    out.append(buffer, got);
-  }
-  return out;
-}
-
-// Calls body(line, number) for each line of stdin that is not blank.
-template <class Body>
-void each_line(Body body) {
-  std::string rest;
-  char buffer[1 << 16];
-  long number = 0;
-  const auto take = [&](std::string_view line) {
-    ++number;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.find_first_not_of(" \t") != line.npos) body(line, number);
-  };
-  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, stdin)) {
-    rest.append(buffer, got);
-    std::size_t begin = 0, end = 0;
-    while ((end = rest.find('\n', begin)) != rest.npos) {
-      take(std::string_view(rest).substr(begin, end - begin));
-      begin = end + 1;
-    }
-    rest.erase(0, begin);
-  }
-  if (!rest.empty()) take(rest);
-}
-
-Json parse_line(std::string_view line, long number) {
-  return parse_json(line, fmt::format("<stdin>:{}", number));
-}
-
 [[noreturn]] void bad_line(long number, std::string_view what) {
   throw FormatError::at("<stdin>", number, what);
+}
+
+// The line's own number stands where the parser would say "1".
+Json parse_line(std::string_view line, long number) {
+  try {
+    return parse_json(line, "");
+  } catch (const FormatError& e) {
+    std::string_view what = e.what();
+    const bool placed = what.starts_with(":1:");
+    if (placed) what.remove_prefix(3);
+    bad_line(number, fmt::format("{}{}", placed ? "column " : "", what));
+  }
 }
 
 std::string spelled(const Ids& ids, const char* separator) {
@@ -121,6 +96,25 @@ void note_limits(
   }
 }
 
+// Ids that stand for nothing decode to nothing, as the reference has it; that
+// text is missing should not go unsaid.
+void note_unknown(
+    const Context& context,
+    const Tokenizer& tokenizer,
+    const Ids& ids
+) {
+  const auto unknown = std::ranges::count_if(ids, [&](std::int32_t id) {
+    return !tokenizer.id_to_token(id).has_value();
+  });
+  if (unknown == 0) return;
+  context.note(
+      fmt::format(
+          "{} of {} ids are not in the vocabulary of {} and were left out",
+          unknown, ids.size(), tokenizer.vocab_size()
+      )
+  );
+}
+
 }  // namespace
 
 void cmd_tokenizer_encode(
@@ -162,6 +156,7 @@ void cmd_tokenizer_encode(
   );
   if (!context.parse(args, words)) return;
 
+  require_input(path, "tokenizer");
   const auto tokenizer = Tokenizer::load(path);
   data::EncodeOptions options;
   options.add_special = !no_special;
@@ -170,19 +165,27 @@ void cmd_tokenizer_encode(
   options.pad = !no_padding;
   note_limits(context, *tokenizer, options);
   if (!jsonl) {
-    const Ids ids = tokenizer->encode(read_stdin(), options);
+    const Ids ids = tokenizer->encode(read_text("-"), options);
     if (context.common.json) {
       return context.json("hearth.tokenizer.encode/1", {{"ids", ids}});
     }
     return context.print(spelled(ids, " ") + "\n");
   }
-  each_line([&](std::string_view line, long number) {
+  Json all = Json::array();
+  each_stdin_line([&](std::string_view line, long number) {
     const Json text = parse_line(line, number);
     if (!text.is_string()) bad_line(number, "must be a JSON string");
     const Ids ids =
         tokenizer->encode(text.get_ref<const std::string&>(), options);
-    context.print("[" + spelled(ids, ",") + "]\n");
+    if (context.common.json) {
+      all.push_back(ids);
+    } else {
+      context.print("[" + spelled(ids, ",") + "]\n");
+    }
   });
+  if (context.common.json) {
+    context.json("hearth.tokenizer.encode/1", {{"ids", all}});
+  }
 }
 
 void cmd_tokenizer_decode(
@@ -208,18 +211,31 @@ void cmd_tokenizer_decode(
   );
   if (!context.parse(args, words)) return;
 
+  require_input(path, "tokenizer");
   const auto tokenizer = Tokenizer::load(path);
   if (!jsonl) {
-    const std::string text = tokenizer->decode(ids_in_text(read_stdin()), skip);
+    const Ids ids = ids_in_text(read_text("-"));
+    const std::string text = tokenizer->decode(ids, skip);
+    note_unknown(context, *tokenizer, ids);
     if (context.common.json) {
       return context.json("hearth.tokenizer.decode/1", {{"text", text}});
     }
     return context.print(text);
   }
-  each_line([&](std::string_view line, long number) {
+  Json all = Json::array();
+  each_stdin_line([&](std::string_view line, long number) {
     const Ids ids = ids_of(parse_line(line, number), number);
-    context.print(to_json_line(Json(tokenizer->decode(ids, skip))) + "\n");
+    Json text = tokenizer->decode(ids, skip);
+    note_unknown(context, *tokenizer, ids);
+    if (context.common.json) {
+      all.push_back(std::move(text));
+    } else {
+      context.print(to_json_line(text) + "\n");
+    }
   });
+  if (context.common.json) {
+    context.json("hearth.tokenizer.decode/1", {{"text", all}});
+  }
 }
 
 }  // namespace hearth::cli

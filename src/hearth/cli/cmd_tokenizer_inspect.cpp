@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "hearth/cli/command.h"
+#include "hearth/cli/inputs.h"
 #include "hearth/data/tokenizer/tokenizer.h"
 
 namespace hearth::cli {
@@ -120,6 +121,7 @@ void cmd_tokenizer_inspect(
   );
   if (!context.parse(args, words)) return;
 
+  require_input(path, "tokenizer");
   const auto tokenizer = Tokenizer::load(path);
   if (context.common.json) {
     Json document = inspect_json(*tokenizer);

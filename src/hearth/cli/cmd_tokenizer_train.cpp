@@ -7,6 +7,9 @@
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
 #include "hearth/cli/command.h"
+#include "hearth/cli/inputs.h"
+#include "hearth/cli/interrupt.h"
+#include "hearth/cli/prepare_data.h"
 #include "hearth/data/tokenizer/tokenizer.h"
 #include "hearth/data/tokenizer_training.h"
 
@@ -20,23 +23,70 @@ bool is_plain_text(const data::DataFile& file) {
          !file.path.ends_with(".gz") && !file.path.ends_with(".zst");
 }
 
-// Every line of a text file is a text, as it is to the reference trainer;
-// records of other files give theirs.
-void add_files(
-    data::BpeTrainer& trainer,
-    const std::vector<std::string>& files,
-    const std::vector<std::string>& specials
-) {
-  data::CacheSettings settings;
-  settings.read.on_bad_line = data::BadLinePolicy::kFatal;
-  for (auto source : data::find_sources(files)) {
-    std::erase_if(source.files, [&](const data::DataFile& file) {
-      if (is_plain_text(file)) trainer.add_file(file.path);
-      return is_plain_text(file);
-    });
-    data::add_training_texts(trainer, source, settings, nullptr, specials, {});
+void stop_if_asked() {
+  if (InterruptGuard::interrupted()) {
+    throw Interrupted("interrupted; no tokenizer was written");
   }
 }
+
+// Counts, then learns, with a progress line each. Every line of a text file is
+// a text, as it is to the reference trainer; records of other files give
+// theirs.
+class Training {
+ public:
+  Training(
+      data::BpeTrainer& trainer,
+      std::vector<data::DataSource> sources,
+      std::uint64_t vocab
+  )
+      : trainer_(trainer), sources_(std::move(sources)), vocab_(vocab) {
+    for (const auto& source : sources_) {
+      for (const auto& file : source.files) total_ += file.bytes;
+    }
+  }
+
+  std::string run(const std::vector<std::string>& specials) {
+    const InterruptGuard guard;
+    for (auto& source : sources_) add(source, specials);
+    if (trainer_.words() == 0) {
+      throw UsageError("the files must hold text, got none");
+    }
+    std::string text = trainer_.train([&](std::uint64_t tokens) {
+      stop_if_asked();
+      progress_.update({"learning merges", "tokens", tokens, vocab_, ""});
+    });
+    progress_.finish();
+    return text;
+  }
+
+ private:
+  data::BpeTrainer& trainer_;
+  std::vector<data::DataSource> sources_;
+  std::uint64_t vocab_, total_ = 0, before_ = 0;
+  StepProgress progress_;
+
+  void counted(std::uint64_t bytes) {
+    stop_if_asked();
+    progress_.update({"counting words", "B", before_ + bytes, total_, ""});
+  }
+
+  void add(data::DataSource& source, const std::vector<std::string>& specials) {
+    std::erase_if(source.files, [&](const data::DataFile& file) {
+      if (!is_plain_text(file)) return false;
+      trainer_.add_file(file.path, [&](std::uint64_t done) { counted(done); });
+      before_ += file.bytes;
+      return true;
+    });
+    data::CacheSettings settings;
+    settings.read.on_bad_line = data::BadLinePolicy::kFatal;
+    data::TrainingWatch watch;
+    watch.progress = [&](std::uint64_t done, std::uint64_t) { counted(done); };
+    data::add_training_texts(
+        trainer_, source, settings, nullptr, specials, watch
+    );
+    for (const auto& file : source.files) before_ += file.bytes;
+  }
+};
 
 struct TrainFlags {
   std::vector<std::string> files, specials;
@@ -67,6 +117,7 @@ struct TrainFlags {
         std::find(specials.begin(), specials.end(), eos) == specials.end()) {
       throw UsageError("--eos must be one of the special tokens, got " + eos);
     }
+    require_output_folder(output);
     for (const auto& file : {output, config_file()}) {
       if (force || file.empty() || !fs::exists(file)) continue;
       throw UsageError(file + " exists", "--force overwrites it");
@@ -86,7 +137,9 @@ void cmd_tokenizer_train(
       context.common
   );
   args.rest("FILE", flags.files, "Text or JSONL files, folders, globs");
-  args.option("-o,--output", flags.output, "Where the tokenizer.json goes");
+  args.option(
+      "-o,--output", flags.output, "Where the tokenizer.json goes; - is stdout"
+  );
   args.option(
       "--vocab", flags.vocab, "Tokens, bytes and special tokens counted"
   );
@@ -114,14 +167,27 @@ void cmd_tokenizer_train(
        .special_tokens = flags.specials,
        .pattern = flags.pattern}
   );
-  add_files(trainer, flags.files, flags.specials);
-  const std::string text = trainer.train();
+  const std::string text = Training(
+                               trainer, data::find_sources(flags.files),
+                               static_cast<std::uint64_t>(flags.vocab)
+  )
+                               .run(flags.specials);
   const auto tokenizer = data::Tokenizer::from_json(text, flags.output);
   const std::string config = flags.config_file();
   if (!config.empty()) {
     write_file_atomically(config, data::tokenizer_config_text(flags.eos));
   }
+  if (flags.output == "-") return context.print(text);
   write_file_atomically(flags.output, text);
+  if (tokenizer->vocab_size() < static_cast<std::size_t>(flags.vocab)) {
+    context.note(
+        fmt::format(
+            "no pair of tokens occurs {} times any more, so there are {} "
+            "tokens instead of {}",
+            flags.frequency, tokenizer->vocab_size(), flags.vocab
+        )
+    );
+  }
   if (context.common.json) {
     return context.json(
         "hearth.tokenizer.train/1",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/progress.h"
 #include "hearth/base/terminal.h"
@@ -34,7 +35,11 @@ void install_sinks(const CommonFlags& flags) {
 }  // namespace
 
 void Context::print(std::string_view text) const {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  // A result that does not arrive is an error now: the flush at the end would
+  // find an empty buffer and say nothing.
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+    throw IoError::from_errno("write to", "standard output");
+  }
 }
 
 void Context::json(std::string_view schema, Json document) const {

@@ -157,7 +157,7 @@ int main_with_codes(const std::vector<std::string>& words) {
   Context context;
   try {
     run(context, words);
-    if (std::fflush(stdout) != 0) {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       throw IoError::from_errno("write to", "standard output");
     }
     return kDone;

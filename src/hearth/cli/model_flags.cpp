@@ -1,9 +1,7 @@
 #include "hearth/cli/model_flags.h"
 
 #include <chrono>
-#include <cstdio>
 
-#include "hearth/base/mapped_file.h"
 #include "hearth/models/adapters.h"
 #include "hearth/ops/device.h"
 #include "hearth/train/run_model.h"
@@ -63,16 +61,6 @@ infer::TextModel ModelFlags::load(
   auto out = load_text(options);
   if (!adapter.empty()) models::load_adapter(out.model, adapter);
   *load_ms = milliseconds_now() - start;
-  return out;
-}
-
-std::string read_text(const std::string& path) {
-  if (path != "-") return std::string(MappedFile(path).text());
-  std::string out;
-  char buffer[1 << 16];
-  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, stdin)) {
-    out.append(buffer, got);
-  }
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "hearth/base/progress.h"
 #include "hearth/cli/command.h"
+#include "hearth/cli/inputs.h"
 #include "hearth/infer/text_model.h"
 
 namespace hearth::cli {
@@ -23,9 +24,6 @@ struct ModelFlags {
  private:
   infer::TextModel load_text(const models::LoadOptions& options) const;
 };
-
-// All of standard input for "-", else the file. Throws IoError.
-std::string read_text(const std::string& path);
 
 double milliseconds_now();
 

@@ -1,37 +1,24 @@
 #include "hearth/cli/prepare_data.h"
 
-#include <memory>
-
-#include "hearth/base/progress.h"
 #include "hearth/cli/interrupt.h"
 
 namespace hearth::cli {
-namespace {
 
-// One progress line a step.
-class StepProgress {
- public:
-  void update(const data::DataStep& step) {
-    if (!line_ || title_ != step.title) {
-      finish();
-      title_ = step.title;
-      line_ = std::make_unique<Progress>(
-          Progress::Options{step.title, step.unit, step.total}
-      );
-    }
-    line_->update(step.done, step.note);
+void StepProgress::update(const data::DataStep& step) {
+  if (!line_ || title_ != step.title) {
+    finish();
+    title_ = step.title;
+    line_ = std::make_unique<Progress>(
+        Progress::Options{step.title, step.unit, step.total}
+    );
   }
-  void finish() {
-    if (line_) line_->finish();
-    line_.reset();
-  }
+  line_->update(step.done, step.note);
+}
 
- private:
-  std::string title_;
-  std::unique_ptr<Progress> line_;
-};
-
-}  // namespace
+void StepProgress::finish() {
+  if (line_) line_->finish();
+  line_.reset();
+}
 
 data::PreparedData prepare_with_progress(
     const Context& context,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/cli/inputs.h"
 
 namespace hearth::cli {
 namespace {
@@ -44,6 +45,7 @@ std::string read_recipe(
       );
     }
     file = word;
+    require_input(word, "recipe");
     reader.apply(read_yaml_file(word));
   }
   if (file.empty()) {

@@ -216,11 +216,18 @@ void CacheBuilder::run() {
 void CacheBuilder::finish() {
   CacheReport& r = journal_.report;
   if (r.documents == 0) {
+    // There is nothing to go on from.
+    fs::remove(path(kJournalName));
+    std::string first;
+    if (!r.first_bad_lines.empty()) {
+      const BadLine& b = r.first_bad_lines[0];
+      first = fmt::format("; the first, {}:{}: {}", b.file, b.line, b.what);
+    }
     throw UsageError(
         fmt::format(
             "[data.prepare_cache] the data must hold a usable record, got none "
-            "({} bad lines)",
-            r.bad_lines
+            "({} bad lines{})",
+            r.bad_lines, first
         )
     );
   }

@@ -60,7 +60,13 @@ bool already_there(
 
 // One build at a time in a folder; the lock ends with the process.
 FileHandle lock_folder(const std::string& folder) {
-  fs::create_directories(folder);
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    throw IoError(
+        fmt::format("cannot create {}: {}", folder, failed.message())
+    );
+  }
   auto handle = FileHandle::open(folder, O_RDONLY | O_DIRECTORY, "open");
   if (flock(handle.get(), LOCK_EX | LOCK_NB) != 0) {
     throw Error("[data.prepare_cache] another process is preparing " + folder);

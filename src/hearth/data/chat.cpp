@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "hearth/base/error.h"
 #include "hearth/data/chat_turns_impl.h"
 #include "hearth/data/template/text.h"
@@ -24,14 +26,17 @@ Value to_value(const Json& json, const char* what) {
 }
 
 void check_list(const Json& json, const char* what) {
-  const bool good = json.is_array() &&
-                    std::all_of(json.begin(), json.end(), [](const Json& j) {
-                      return j.is_object();
-                    });
-  if (!good) {
+  std::string got = json.is_array() ? "" : json.type_name();
+  for (std::size_t i = 0; json.is_array() && i < json.size(); ++i) {
+    if (json[i].is_object()) continue;
+    got = fmt::format("{} at {}", json[i].type_name(), i);
+    break;
+  }
+  if (!got.empty()) {
     throw FormatError(
-        std::string("[data.chat] ") + what +
-        " must be a list of objects, got " + json.type_name()
+        fmt::format(
+            "[data.chat] {} must be a list of objects, got {}", what, got
+        )
     );
   }
 }

@@ -43,8 +43,7 @@ void add_folder(
     std::string_view pattern,
     std::vector<DataFile>& out
 ) {
-  const auto options = fs::directory_options::skip_permission_denied;
-  for (const auto& entry : fs::recursive_directory_iterator(root, options)) {
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
     if (!entry.is_regular_file()) continue;
     const std::string path = entry.path().string();
     FileFormat format;
@@ -54,7 +53,8 @@ void add_folder(
   }
 }
 
-std::vector<DataFile> find_files(const std::string& path) {
+// A folder below that cannot be read is an error: data would be missing.
+std::vector<DataFile> find_files(const std::string& path) try {
   std::vector<DataFile> files;
   if (fs::is_directory(path)) {
     add_folder(path, {}, files);
@@ -84,6 +84,10 @@ std::vector<DataFile> find_files(const std::string& path) {
     return a.path < b.path;
   });
   return files;
+} catch (const fs::filesystem_error& e) {
+  throw IoError(
+      fmt::format("cannot read {}: {}", e.path1().string(), e.code().message())
+  );
 }
 
 bool parse_number(std::string_view text, double& out) {

@@ -153,6 +153,10 @@ std::unique_ptr<ByteStream> open_stream(
     stream = std::make_unique<GzipStream>(std::move(file));
   } else if (magic == kZstd) {
     stream = std::make_unique<ZstdStream>(std::move(file));
+  } else if (path.ends_with(".gz") || path.ends_with(".zst")) {
+    throw FormatError::at(
+        path, 0, "the name says gzip or zstd, the bytes are neither"
+    );
   } else {
     return std::make_unique<PlainStream>(std::move(file), offset);
   }

@@ -14,9 +14,15 @@ constexpr std::string_view kContext[2] = {"\x1b[37;40m", "\x1b[37;100m"};
 // Control characters as people see them; data must not steer a terminal.
 std::string printable(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
+    // U+0080 to U+009F: the second set of control characters.
+    const bool second_set = byte == 0xC2 && i + 1 < text.size() &&
+                            static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (second_set) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
+    } else if (c == '\n') {
       out += "⏎\n";
     } else if (c == '\t') {
       out += "⇥";

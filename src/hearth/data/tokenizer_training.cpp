@@ -19,6 +19,10 @@ namespace fs = std::filesystem;
 // Raised when the same data would give another tokenizer than before.
 constexpr std::uint64_t kTrainingVersion = 1;
 
+Interrupted interrupted() {
+  return Interrupted("[data.train_tokenizer] interrupted");
+}
+
 // The parts of a text between special tokens, which are never split.
 void add_between(
     std::string_view text,
@@ -98,9 +102,7 @@ class SourceCounter {
       RecordReader reader(file, settings_.read);
       RawChunk chunk;
       while (wants_more() && reader.next(chunk)) {
-        if (watch.stop && watch.stop()) {
-          throw Interrupted("[data.train_tokenizer] interrupted");
-        }
+        if (watch.stop && watch.stop()) throw interrupted();
         std::vector<std::string> found;
         for (const auto& raw : chunk.records) take(file, chunk, raw, found);
         trainer.add(std::vector<std::string_view>(found.begin(), found.end()));
@@ -254,7 +256,9 @@ TrainedTokenizer train_tokenizer(
   if (!template_file.empty()) {
     put("chat_template.jinja", read_text_file(template_file));
   }
-  put("tokenizer.json", trainer.train());
+  put("tokenizer.json", trainer.train([&](std::uint64_t) {
+    if (watch.stop && watch.stop()) throw interrupted();
+  }));
   return out;
 }
 

@@ -46,7 +46,11 @@ class Learner {
     changed_.clear();
   }
 
-  std::vector<LearnedMerge> run(std::size_t limit, std::uint64_t minimum) {
+  std::vector<LearnedMerge> run(
+      std::size_t limit,
+      std::uint64_t minimum,
+      const std::function<void(std::size_t)>& progress
+  ) {
     std::vector<LearnedMerge> merges;
     while (tokens_.size() < limit && !queue_.empty()) {
       const Candidate top = queue_.top();
@@ -60,6 +64,7 @@ class Learner {
         break;
       }
       merges.push_back(merge(top.pair, state));
+      if (progress && merges.size() % 64 == 0) progress(tokens_.size());
     }
     return merges;
   }
@@ -146,9 +151,10 @@ std::vector<LearnedMerge> learn_merges(
     std::vector<CountedWord> words,
     std::vector<std::string>& tokens,
     std::size_t limit,
-    std::uint64_t min_frequency
+    std::uint64_t min_frequency,
+    const std::function<void(std::size_t)>& progress
 ) {
-  return Learner(std::move(words), tokens).run(limit, min_frequency);
+  return Learner(std::move(words), tokens).run(limit, min_frequency, progress);
 }
 
 }  // namespace hearth::data

@@ -160,7 +160,7 @@ void BpeTrainer::add(std::span<const std::string_view> texts) {
   }
 }
 
-void BpeTrainer::add_file(const std::string& path) {
+void BpeTrainer::add_file(const std::string& path, const Progress& progress) {
   const MappedFile file(path);
   const std::string_view text = file.text();
   std::vector<std::string_view> lines;
@@ -174,6 +174,7 @@ void BpeTrainer::add_file(const std::string& path) {
     add(lines);
     lines.clear();
     batch = 0;
+    if (progress) progress(begin);
   }
 }
 
@@ -183,7 +184,7 @@ std::uint64_t BpeTrainer::words() const {
   return total;
 }
 
-std::string BpeTrainer::train() const {
+std::string BpeTrainer::train(const Progress& progress) const {
   std::vector<std::string> tokens = options_.special_tokens;
   // Bytes in the order of the characters that spell them.
   std::vector<std::pair<std::uint32_t, int>> alphabet;
@@ -211,7 +212,8 @@ std::string BpeTrainer::train() const {
     words.push_back(std::move(counted));
   }
   const std::vector<LearnedMerge> merges = learn_merges(
-      std::move(words), tokens, options_.vocab_size, options_.min_frequency
+      std::move(words), tokens, options_.vocab_size, options_.min_frequency,
+      progress
   );
   Json out = {
       {"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}

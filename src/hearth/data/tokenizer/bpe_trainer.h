@@ -9,6 +9,7 @@
 // options alone: not on the number of threads, nor on the order of the texts.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,14 +35,17 @@ class BpeTrainer {
   // Each text is split by itself.
   void add(std::span<const std::string_view> texts);
   // Every line of a file is a text, its line break included. Memory does not
-  // grow with the file, only with the number of different words.
-  void add_file(const std::string& path);
+  // grow with the file, only with the number of different words. `progress`,
+  // here the bytes counted and below the tokens learned, is called now and
+  // then; what it throws ends the work.
+  using Progress = std::function<void(std::uint64_t)>;
+  void add_file(const std::string& path, const Progress& progress = {});
 
   std::size_t distinct_words() const { return counts_.size(); }
   std::uint64_t words() const;
 
   // The text of a tokenizer.json.
-  std::string train() const;
+  std::string train(const Progress& progress = {}) const;
 
  private:
   using Counts = std::unordered_map<std::string, std::uint64_t>;

@@ -170,7 +170,9 @@ TokenizerParts read_sentencepiece(
       read_normalizer(message.inside(), out);
     }
   }
-  if (out.pieces.empty()) message.fail("the model has no pieces");
+  if (out.pieces.empty()) {
+    message.fail("not a SentencePiece model: it has no pieces");
+  }
   try {
     TokenizerParts parts = assemble(std::move(out));
     parts.format = "tokenizer.model";

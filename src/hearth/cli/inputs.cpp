@@ -1,0 +1,78 @@
+#include "hearth/cli/inputs.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/mapped_file.h"
+
+namespace hearth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Calls body(bytes) until the end of standard input.
+template <class Body>
+void each_block(Body body) {
+  char buffer[1 << 16];
+  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    body(std::string_view(buffer, got));
+  }
+  if (std::ferror(stdin)) throw IoError::from_errno("read", "standard input");
+}
+
+}  // namespace
+
+void require_input(const std::string& path, std::string_view what) {
+  std::error_code unknown;
+  if (path == "-" || fs::exists(path, unknown) || unknown) return;
+  throw UsageError(fmt::format("there is no {} at '{}'", what, path));
+}
+
+void require_output_folder(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  if (path == "-" || folder.empty() || fs::is_directory(folder)) return;
+  throw UsageError(
+      fmt::format("there is no folder '{}' to write to", folder.string()),
+      fmt::format("mkdir -p '{}' makes it", folder.string())
+  );
+}
+
+std::string read_text(const std::string& path) {
+  if (path != "-") return std::string(MappedFile(path).text());
+  std::string out;
+  each_block([&](std::string_view bytes) { out += bytes; });
+  return out;
+}
+
+Json read_json(const std::string& path, std::string_view what) {
+  if (path == "-") return parse_json(read_text(path), "<stdin>");
+  require_input(path, what);
+  return read_json_file(path);
+}
+
+void each_stdin_line(
+    const std::function<void(std::string_view line, long number)>& body
+) {
+  std::string rest;
+  long number = 0;
+  const auto take = [&](std::string_view line) {
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.find_first_not_of(" \t") != line.npos) body(line, number);
+  };
+  each_block([&](std::string_view bytes) {
+    rest += bytes;
+    std::size_t begin = 0, end = 0;
+    while ((end = rest.find('\n', begin)) != rest.npos) {
+      take(std::string_view(rest).substr(begin, end - begin));
+      begin = end + 1;
+    }
+    rest.erase(0, begin);
+  });
+  if (!rest.empty()) take(rest);
+}
+
+}  // namespace hearth::cli

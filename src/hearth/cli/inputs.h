@@ -1,0 +1,27 @@
+#pragma once
+// What a user names on the command line, looked at before any work starts;
+// "-" stands for standard input and output.
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "hearth/base/json.h"
+
+namespace hearth::cli {
+
+// Throws UsageError when there is nothing at the path; "-" is always there.
+// `what` is the noun of the message, such as "tokenizer".
+void require_input(const std::string& path, std::string_view what);
+// Throws UsageError when the folder that would hold the output is missing.
+void require_output_folder(const std::string& path);
+
+// All of standard input for "-", else the file. Throws IoError.
+std::string read_text(const std::string& path);
+// The same as JSON; throws UsageError when there is no file.
+Json read_json(const std::string& path, std::string_view what);
+// Calls body(line, number) for each line of standard input that is not blank.
+void each_stdin_line(
+    const std::function<void(std::string_view line, long number)>& body
+);
+
+}  // namespace hearth::cli

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Writes the whole, small tokenizers and records that fuzzing starts from.
+
+  tools/make_fuzz_seeds.py [FOLDER]
+
+By Hugging Face `tokenizers` and `sentencepiece`, into tests/fuzz/seeds: a
+fuzzer that begins with nothing spends its time on the first bracket. Exit 77:
+a package is missing.
+"""
+import json
+import pathlib
+import sys
+import tempfile
+
+try:
+    import sentencepiece
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+except ImportError:
+    print("skipped: pip install tokenizers sentencepiece")
+    sys.exit(77)
+
+N, P, D = normalizers, pre_tokenizers, decoders
+BYTES = sorted(P.ByteLevel.alphabet())
+PIECES = [("<unk>", 0.0), ("\u2581", -3.0), ("a", -4.0), ("ab", -5.0), ("b", -4.5), ("\u4f60", -7.0)]
+# Characters, and what they become: SentencePiece compiles them to a charsmap.
+RULES = "41\t61\nC9\t65\n1F600\t3A 29\n"
+TEXT = "the cat sat on the mat, the caf\u00e9 is open\n" * 40
+
+
+def bpe(tokens, merges, **options):
+    return Tokenizer(models.BPE({t: i for i, t in enumerate(tokens)}, merges, **options))
+
+
+def byte_level():
+    tokenizer = bpe(BYTES + ["th", "the", "\u0120the"], [("t", "h"), ("th", "e"), ("\u0120", "the")])
+    tokenizer.normalizer = N.NFC()
+    tokenizer.pre_tokenizer = P.Sequence([
+        P.Split(Regex(r"(?i:'s|'t)|\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"), "isolated"),
+        P.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.decoder = D.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken("<s>", special=True)])
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 259)])
+    tokenizer.enable_truncation(9)
+    tokenizer.enable_padding(pad_id=259, pad_token="<s>", length=5)
+    return tokenizer
+
+
+def byte_fallback():
+    tokens = ["<unk>"] + [f"<0x{b:02X}>" for b in range(256)] + ["\u2581", "a", "b", "ab"]
+    tokenizer = bpe(tokens, [("a", "b")], unk_token="<unk>", byte_fallback=True, fuse_unk=True)
+    tokenizer.normalizer = N.Sequence([N.Prepend("\u2581"), N.Replace(" ", "\u2581")])
+    tokenizer.decoder = D.Sequence([D.Replace("\u2581", " "), D.ByteFallback(), D.Fuse(), D.Strip(" ", 1, 0)])
+    return tokenizer
+
+
+def parts():
+    tokenizer = bpe(["<unk>", "a", "b", "ab", "1"], [("a", "b")], unk_token="<unk>")
+    tokenizer.normalizer = N.Sequence([N.NFKC(), N.Lowercase(), N.Strip(), N.Replace(Regex(r"\s+"), " ")])
+    tokenizer.pre_tokenizer = P.Sequence([P.Whitespace(), P.Punctuation(), P.Digits(True)])
+    tokenizer.add_tokens([AddedToken("x y", single_word=True, lstrip=True, rstrip=True, normalized=False)])
+    return tokenizer
+
+
+def unigram(charsmap):
+    tokenizer = Tokenizer(models.Unigram(PIECES, 0, False))
+    tokenizer.normalizer = N.Precompiled(charsmap)
+    tokenizer.pre_tokenizer = P.Metaspace()
+    tokenizer.decoder = D.Metaspace()
+    return tokenizer
+
+
+def sentencepiece_model(folder, kind):
+    (folder / "text.txt").write_text(TEXT)
+    (folder / "rules.tsv").write_text(RULES)
+    prefix = str(folder / kind)
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "text.txt"), model_prefix=prefix, model_type=kind, vocab_size=40, hard_vocab_limit=False,
+        normalization_rule_tsv=str(folder / "rules.tsv"), user_defined_symbols=["<sep>"], minloglevel=2)
+    return pathlib.Path(prefix + ".model").read_bytes()
+
+
+RECORDS = [
+    {"text": "a b"}, {"prompt": "2 + 2?", "completion": "4", "answer": [4, -1.5e3, None, True]},
+    {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "train": False, "tool_calls": [
+        {"type": "function", "function": {"name": "f", "arguments": {"a": "\u4f60\n\""}}}]}], "tools": []},
+    {"prompt": "x", "chosen": "a", "rejected": "b"},
+]
+
+
+def main():
+    source = pathlib.Path(__file__).resolve().parent.parent
+    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else source / "tests/fuzz/seeds"
+    jsons, models_ = out / "tokenizer_json", out / "tokenizer_model"
+    for folder in (jsons, models_, out / "jsonl"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for i, record in enumerate(RECORDS):
+        (out / "jsonl" / f"{i}.jsonl").write_text(json.dumps(record))
+    from sentencepiece import sentencepiece_model_pb2
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("unigram", "bpe"):
+            made = sentencepiece_model(pathlib.Path(folder), kind)
+            (models_ / f"{kind}.model").write_bytes(made)
+        proto = sentencepiece_model_pb2.ModelProto()
+        proto.ParseFromString(made)
+    charsmap = proto.normalizer_spec.precompiled_charsmap
+    for make in (byte_level, byte_fallback, parts):
+        (jsons / f"{make.__name__}.json").write_text(make().to_str(), encoding="utf-8")
+    (jsons / "unigram.json").write_text(unigram(charsmap).to_str(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
