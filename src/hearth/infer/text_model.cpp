@@ -118,6 +118,7 @@ TextModel text_side(
 ) {
   TextModel out;
   out.path = path;
+  out.text_path = text_path;
   if (holds_tokenizer(text_path)) {
     out.tokenizer = data::Tokenizer::load(text_path);
     check_vocabulary(*out.tokenizer, text_path, source);
