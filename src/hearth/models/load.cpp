@@ -68,6 +68,7 @@ class Loading {
       used_.insert(t->name);
       bytes_ += t->bytes;
     }
+    check_stored(m, p.shape, p.transposed);
     if (options_.use == Use::described) return;
     if (m.format) {
       fill_quantized(p, m, gathered);
@@ -104,14 +105,6 @@ class Loading {
   // A table that is gathered from has dense rows; as a tied head it may be
   // multiplied in its quantised form as well.
   void fill_quantized(nn::Parameter& p, const StoredMatrix& m, bool gathered) {
-    // A GGUF file has GPT-2's quantised weights the way products want them.
-    const bool turned = p.transposed != m.codes->transposed;
-    if (turned || p.shape.size() != 2) {
-      throw FormatError::at(
-          source_.path(), 0,
-          fmt::format("tensor {} must not be quantised here", p.name)
-      );
-    }
     auto weight = read_quantized(source_, m, p.shape);
     const bool keep =
         options_.keep_quantized && p.matrix && options_.use != Use::training;
