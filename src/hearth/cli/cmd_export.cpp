@@ -130,7 +130,8 @@ void cmd_export_hf(Context& context, const std::vector<std::string>& words) {
 void cmd_export_peft(Context& context, const std::vector<std::string>& words) {
   ExportFlags flags;
   Args args(
-      "export peft", "The adapters of a run, or of --adapter, as PEFT has them.",
+      "export peft",
+      "The adapters of a run, or of --adapter, as PEFT has them.",
       context.common
   );
   flags.declare(args);

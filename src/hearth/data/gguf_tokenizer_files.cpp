@@ -197,8 +197,8 @@ class Translation {
     Json out = {
         {"type", "BPE"},
         {"dropout", nullptr},
-        {"unk_token", fallback && parts_.unk ? Json(token(*parts_.unk))
-                                             : Json(nullptr)},
+        {"unk_token",
+         fallback && parts_.unk ? Json(token(*parts_.unk)) : Json(nullptr)},
         {"continuing_subword_prefix", nullptr},
         {"end_of_word_suffix", nullptr},
         {"fuse_unk", fallback},

@@ -78,8 +78,9 @@ TEST(ExportHf, APartialGateIsRefusedWithTheFormatThatHoldsIt) {
   }
   EXPECT_FALSE(fs::exists(f / "out"));
   export_hf(described(f / "in"), f / "out", {.own_format = true});
-  EXPECT_TRUE(mx::array_equal(logits_of(f / "in"), logits_of(f / "out"))
-                  .item<bool>());
+  EXPECT_TRUE(
+      mx::array_equal(logits_of(f / "in"), logits_of(f / "out")).item<bool>()
+  );
 }
 
 TEST(ExportHf, OtherAlphasAreRefusedToo) {
@@ -101,8 +102,9 @@ TEST(ExportHf, AFullGateBecomesLlama) {
   EXPECT_EQ(config["model_type"], "llama");
   EXPECT_EQ(config["hidden_act"], "mish");
   EXPECT_FALSE(config.contains("gate"));
-  EXPECT_TRUE(mx::array_equal(logits_of(f / "in"), logits_of(f / "out"))
-                  .item<bool>());
+  EXPECT_TRUE(
+      mx::array_equal(logits_of(f / "in"), logits_of(f / "out")).item<bool>()
+  );
 }
 
 TEST(ExportHf, TokenizerAndTemplatesComeAlong) {

@@ -80,9 +80,8 @@ const data::Tokenizer& TextModel::need_tokenizer() const {
   if (tokenizer) return *tokenizer;
   throw UsageError(
       fmt::format(
-          "{} holds {}, so text cannot become tokens",
-          path,
-          path.ends_with(".gguf")
+          "{} holds {}, so text cannot become tokens", text_path,
+          text_path.ends_with(".gguf")
               ? "no tokenizer"
               : "neither tokenizer.json nor tokenizer.model"
       ),

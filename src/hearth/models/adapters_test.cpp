@@ -132,9 +132,7 @@ void expect_merges(
 TEST_P(Peft, MergesAndUnmerges) {
   auto model = load_model(kBase, {.compute = mx::float32});
   load_adapter(model, folder);
-  expect_merges(
-      model, expected(*want, "input_ids"), expected(*want, "logits")
-  );
+  expect_merges(model, expected(*want, "input_ids"), expected(*want, "logits"));
 }
 
 TEST_P(Peft, WrittenAgainItIsTheSame) {
@@ -145,7 +143,9 @@ TEST_P(Peft, WrittenAgainItIsTheSame) {
   auto again = load_model(kBase, {.compute = mx::float32});
   load_adapter(again, out.path.string());
   const auto ids = expected(*want, "input_ids");
-  EXPECT_TRUE(same(logits_of(*again.decoder, ids), logits_of(*model.decoder, ids)));
+  EXPECT_TRUE(
+      same(logits_of(*again.decoder, ids), logits_of(*model.decoder, ids))
+  );
 }
 
 INSTANTIATE_TEST_SUITE_P(

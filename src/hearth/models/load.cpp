@@ -156,11 +156,10 @@ mx::array read_parameter(
 ) {
   const StoredMatrix m = find_stored(source, p.name);
   if (m.codes == nullptr) throw_missing(source, p.name);
-  auto w = m.format
-               ? read_quantized(source, m, p.shape)->dequantize(mx::float32)
-               : read_dense(
-                     source, *m.codes, p.shape, p.transposed, mx::float32
-                 );
+  auto w =
+      m.format
+          ? read_quantized(source, m, p.shape)->dequantize(mx::float32)
+          : read_dense(source, *m.codes, p.shape, p.transposed, mx::float32);
   w.eval();
   for (const auto* t : {m.codes, m.scales, m.biases}) {
     if (t != nullptr) source.release(*t);

@@ -97,8 +97,7 @@ bool all_finite(const float* v, std::size_t n) {
   constexpr std::uint32_t kExponent = 0x7f800000;
   std::uint32_t largest = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    largest =
-        std::max(largest, std::bit_cast<std::uint32_t>(v[i]) & kExponent);
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(v[i]) & kExponent);
   }
   return largest != kExponent;
 }

@@ -99,9 +99,7 @@ class KeyedNoise : public CpuOp {
               for (std::size_t r = begin; r < end; ++r) {
                 const auto at = static_cast<long>(r) * dim;
                 const RandomKey own = RandomKey(keys[r]).fold(noise.layer);
-                change_row(
-                    x + at, y + at, dim, own, change, *run.kernels.math
-                );
+                change_row(x + at, y + at, dim, own, change, *run.kernels.math);
               }
             }
         );
