@@ -237,8 +237,10 @@ def converted(c, architecture, name, value):
     return value
 
 
-def write_gguf(path, model, kind):
+def write_gguf(path, model, kind, quantize=gguf.quants.quantize, more=lambda writer: None, ends=(1, 2)):
+    """Every matrix whose rows are whole blocks in that kind, by `quantize`; `more` adds metadata."""
     c = model.config
+    block = gguf.GGML_QUANT_SIZES[kind][0]
     architecture = ARCHITECTURE.get(c.model_type, c.model_type)
     w = gguf.GGUFWriter(path, architecture)
     w.add_context_length(c.max_position_embeddings)
@@ -268,15 +270,16 @@ def write_gguf(path, model, kind):
             w.add_attn_logit_softcapping(c.attn_logit_softcapping)
         if c.final_logit_softcapping:
             w.add_final_logit_softcapping(c.final_logit_softcapping)
-    w.add_bos_token_id(1)
-    w.add_eos_token_id(2)
+    w.add_bos_token_id(ends[0])
+    w.add_eos_token_id(ends[1])
+    more(w)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture.upper()], c.num_hidden_layers)
     for name, value in stored(model).items():
         new = names.get_name(name, try_suffixes=(".weight", ".bias"))
         data = np.ascontiguousarray(converted(c, architecture, name, value.float().numpy()))
-        quantized = data.ndim == 2 and kind != gguf.GGMLQuantizationType.F32 and data.shape[1] % 32 == 0
+        quantized = data.ndim == 2 and kind != gguf.GGMLQuantizationType.F32 and data.shape[1] % max(block, 32) == 0
         if quantized:
-            data = gguf.quants.quantize(data, kind)
+            data = quantize(data, kind)
             w.add_tensor(new, data, raw_dtype=kind)
         else:
             w.add_tensor(new, data)
@@ -423,4 +426,5 @@ def main():
             check_converter(program, pathlib.Path(work), args.convert)
 
 
-main()
+if __name__ == "__main__":
+    main()

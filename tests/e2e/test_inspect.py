@@ -63,6 +63,9 @@ class Inspect(unittest.TestCase):
         self.assertIn("the embedding has 4 rows, the config says 5", text)
         self.assertIn("1 values in 1 tensors are NaN or infinite, first in model.layers.3.x", text)
         self.assertIn("no tokenizer", text)
+        self.assertIn("it cannot be run: ", text)
+        path = self.model({"model.norm.weight": ("BF16", [8], b"\0" * 16)}, logit_scale=0.5)
+        self.assertIn("logit_scale", inspect(path).stdout)
 
     def test_mlx_quantised(self):
         path = self.model({"model.embed_tokens.weight": ("U32", [5, 8], b"\0" * 160),

@@ -175,6 +175,11 @@ infer::GenerateOptions options_of(
   o.products = f.products == "int8"    ? infer::QuantProducts::int8
                : f.products == "exact" ? infer::QuantProducts::exact
                                        : infer::QuantProducts::automatic;
+  if (f.log_probs < -1) {
+    throw UsageError(
+        fmt::format("--logprobs must be 0 or more, got {}", f.log_probs)
+    );
+  }
   if (f.log_probs >= 0) o.log_probs = number(f.log_probs, "--logprobs");
   o.continues_prompt = !prompt.chat;
   return o;

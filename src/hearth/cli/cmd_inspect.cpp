@@ -31,7 +31,7 @@ void cmd_inspect(Context& context, const std::vector<std::string>& words) {
 
   const auto run = train::parse_run_reference(path);
   const auto model = run ? train::open_run_source(*run) : io::open_model(path);
-  const ModelReport report = inspect_model(*model, check);
+  const ModelReport report = inspect_model(model, check);
   if (context.common.json) {
     return context.json("hearth.inspect/1", report_json(report, tensors));
   }

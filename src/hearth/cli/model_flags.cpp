@@ -8,7 +8,7 @@
 
 namespace hearth::cli {
 
-void ModelFlags::declare(Args& args) {
+void ModelFlags::declare_source(Args& args) {
   args.positional(
       "MODEL", model,
       "A Hugging Face or MLX folder, a .gguf file, or a run directory (RUN, "
@@ -20,6 +20,10 @@ void ModelFlags::declare(Args& args) {
       "tokenizer.json, tokenizer.model, .gguf or a folder with one, instead "
       "of the model's own"
   );
+}
+
+void ModelFlags::declare(Args& args) {
+  declare_source(args);
   args.choice(
       "--dtype", dtype, {"auto", "bf16", "fp32"},
       "Numbers it computes in; auto: fp32 for an fp32 checkpoint, else bf16"
@@ -61,6 +65,13 @@ infer::TextModel ModelFlags::load(
   auto out = load_text(options);
   if (!adapter.empty()) models::load_adapter(out.model, adapter);
   *load_ms = milliseconds_now() - start;
+  return out;
+}
+
+infer::TextModel ModelFlags::describe(const Context& context) const {
+  ops::use_device(context.common.device);
+  auto out = load_text({.use = models::Use::described});
+  if (!adapter.empty()) models::load_adapter(out.model, adapter);
   return out;
 }
 

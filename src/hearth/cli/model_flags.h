@@ -18,8 +18,12 @@ struct ModelFlags {
   bool dense = false;
 
   void declare(Args& args);
+  // Which model and tokenizer alone, for commands that do not run it.
+  void declare_source(Args& args);
   // Chooses the device and loads, with progress. load_ms receives the time.
   infer::TextModel load(const Context& context, double* load_ms) const;
+  // Names, shapes, adapters and the text side; weights stay in the file.
+  infer::TextModel describe(const Context& context) const;
 
  private:
   infer::TextModel load_text(const models::LoadOptions& options) const;

@@ -13,6 +13,7 @@
 #include "hearth/data/tokenizer/tokenizer.h"
 #include "hearth/hardware/machine.h"
 #include "hearth/io/tensor_scan.h"
+#include "hearth/models/load.h"
 
 namespace hearth::cli {
 namespace {
@@ -39,10 +40,11 @@ std::int64_t layer_of(std::string_view name) {
 
 class Inspector {
  public:
-  explicit Inspector(const io::ModelSource& model) : model_(model) {
-    report_.path = model.path();
-    report_.facts = io::read_model_facts(model.config(), model.path());
-    const auto tensors = model.tensors();
+  explicit Inspector(std::shared_ptr<const io::ModelSource> source)
+      : source_(std::move(source)), model_(*source_) {
+    report_.path = model_.path();
+    report_.facts = io::read_model_facts(model_.config(), model_.path());
+    const auto tensors = model_.tensors();
     report_.tensors.assign(tensors.begin(), tensors.end());
     folder_ = fs::is_directory(report_.path);
     report_.format = !folder_                       ? "GGUF file"
@@ -55,6 +57,7 @@ class Inspector {
     tokenizer();
     odd_config();
     odd_tensors();
+    would_load();
     if (check) look_at_weights();
     return std::move(report_);
   }
@@ -191,6 +194,16 @@ class Inspector {
     }
   }
 
+  // Architecture, config keys, names and shapes, as running it would check
+  // them.
+  void would_load() {
+    try {
+      models::load_model(source_, {.use = models::Use::described});
+    } catch (const Error& e) {
+      warn(fmt::format("it cannot be run: {}", e.what()));
+    }
+  }
+
   void look_at_weights() {
     Progress progress({"checking weights", "B", report_.memory_bytes});
     report_.checked = true;
@@ -214,6 +227,7 @@ class Inspector {
     }
   }
 
+  std::shared_ptr<const io::ModelSource> source_;
   const io::ModelSource& model_;
   ModelReport report_;
   bool folder_ = false;
@@ -221,8 +235,11 @@ class Inspector {
 
 }  // namespace
 
-ModelReport inspect_model(const io::ModelSource& model, bool check) {
-  return Inspector(model).run(check);
+ModelReport inspect_model(
+    std::shared_ptr<const io::ModelSource> model,
+    bool check
+) {
+  return Inspector(std::move(model)).run(check);
 }
 
 }  // namespace hearth::cli

@@ -36,7 +36,10 @@ struct ModelReport {
   std::vector<io::TensorInfo> tensors;
 };
 
-ModelReport inspect_model(const io::ModelSource& model, bool check);
+ModelReport inspect_model(
+    std::shared_ptr<const io::ModelSource> model,
+    bool check
+);
 Json report_json(const ModelReport& report, bool with_tensors);
 std::string report_text(const ModelReport& report, bool with_tensors);
 

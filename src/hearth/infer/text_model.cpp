@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/io/gguf_metadata.h"
 #include "hearth/models/family.h"
 
 namespace hearth::infer {
@@ -14,6 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 bool holds_tokenizer(const std::string& path) {
+  if (path.ends_with(".gguf") && fs::is_regular_file(path)) {
+    return io::GgufMetadata::read(path).contains("tokenizer.ggml.tokens");
+  }
   if (!fs::is_directory(path)) return true;
   return fs::exists(fs::path(path) / "tokenizer.json") ||
          fs::exists(fs::path(path) / "tokenizer.model");
@@ -76,9 +80,10 @@ const data::Tokenizer& TextModel::need_tokenizer() const {
   if (tokenizer) return *tokenizer;
   throw UsageError(
       fmt::format(
-          "{} holds neither tokenizer.json nor tokenizer.model, so text "
-          "cannot become tokens",
-          path
+          "{} holds {}, so text cannot become tokens", text_path,
+          text_path.ends_with(".gguf")
+              ? "no tokenizer"
+              : "neither tokenizer.json nor tokenizer.model"
       ),
       "-t TOKENIZER takes another model's; --ids 1,2,3 gives tokens directly"
   );
@@ -118,6 +123,7 @@ TextModel text_side(
 ) {
   TextModel out;
   out.path = path;
+  out.text_path = text_path;
   if (holds_tokenizer(text_path)) {
     out.tokenizer = data::Tokenizer::load(text_path);
     check_vocabulary(*out.tokenizer, text_path, source);

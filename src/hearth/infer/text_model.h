@@ -15,6 +15,7 @@ namespace hearth::infer {
 struct TextModel {
   models::LoadedModel model;
   std::string path;
+  std::string text_path;  // where tokenizer and templates are looked for
   // Null where the model comes without one.
   std::shared_ptr<const data::Tokenizer> tokenizer;
   std::optional<data::ChatTemplates> templates;

@@ -129,6 +129,11 @@ void write_hf_folder(
       copy_file((from / name).string(), folder.file(name));
     }
   }
+  for (const auto& [name, text] : options.texts) {
+    const std::string file = folder.file(name);
+    fs::create_directories(fs::path(file).parent_path());
+    write_file_atomically(file, text);
+  }
   write_shards(folder, std::move(shards));
   folder.commit();
 }

@@ -4,6 +4,7 @@
 // tokenizer's files carried along. The folder is there whole or not at all.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hearth/base/json.h"
@@ -18,6 +19,8 @@ struct HfFolderOptions {
   bool force = false;
   // A folder whose tokenizer and chat template files are copied; may be empty.
   std::string carry_from;
+  // More files, name and text, such as a tokenizer made from another format.
+  std::vector<std::pair<std::string, std::string>> texts;
 };
 
 // Shards take the tensors in the order given. `generation_config` is left out

@@ -37,7 +37,7 @@ std::shared_ptr<const ModelSource> open_model(const std::string& path) {
         fmt::format("{}: there is no such model folder or .gguf file", path)
     );
   }
-  if (path.ends_with(".safetensors")) {
+  if (path.ends_with(".safetensors") || path.ends_with(".json")) {
     throw UsageError(
         fmt::format("{}: a model is the folder that holds this file", path),
         fmt::format("give {}", fs::path(path).parent_path().string() + "/")

@@ -156,4 +156,75 @@ void load_adapter(LoadedModel& model, const std::string& folder) {
   for (nn::Parameter* p : set.trainable()) p->trainable = false;
 }
 
+void merge_adapters(LoadedModel& model) {
+  for (nn::Linear* linear : model.decoder->linears()) {
+    if (linear->lora() == nullptr || linear->merged()) continue;
+    nn::Parameter& p = linear->weight();
+    replace(model, p, linear->lora()->merged(read_parameter(*model.source, p)));
+    linear->set_merged(true);
+  }
+}
+
+void unmerge_adapters(LoadedModel& model) {
+  for (nn::Linear* linear : model.decoder->linears()) {
+    if (!linear->merged()) continue;
+    reload(model, linear->weight());
+    linear->set_merged(false);
+  }
+}
+
+namespace {
+
+io::TensorToWrite written(const nn::Parameter* p) {
+  if (p == nullptr) throw Error("[models.save_adapter] a matrix is missing");
+  return io::tensor_of(
+      p->name, io::TensorType::f32, {p->shape.begin(), p->shape.end()},
+      {static_cast<const std::byte*>(p->value.data<void>()), p->value.nbytes()}
+  );
+}
+
+// The first adapter's settings are the file's; a module that differs gets its
+// own rank and alpha.
+void describe(const nn::Lora& lora, io::PeftConfig& config) {
+  const nn::LoraConfig& own = lora.config();
+  const std::string& name = lora.layer();
+  if (config.targets.empty()) {
+    config.rank = own.rank, config.alpha = own.alpha;
+    config.dropout = own.dropout;
+    config.use_dora = own.dora, config.use_rslora = own.rslora;
+  }
+  if (own.rank != config.rank) config.rank_pattern[name] = own.rank;
+  if (own.alpha != config.alpha) config.alpha_pattern[name] = own.alpha;
+  config.targets.push_back(name);
+}
+
+}  // namespace
+
+void save_adapter(
+    Decoder& decoder,
+    const std::string& base,
+    const std::string& folder,
+    bool force
+) {
+  io::PeftConfig config;
+  config.base_model = base;
+  config.fan_in_fan_out = decoder.config().gpt2_layout;
+  const nn::ParameterSet& set = decoder.parameters();
+  std::vector<io::PeftModuleToWrite> modules;
+  for (const nn::Linear* linear : decoder.linears()) {
+    if (linear->lora() == nullptr) continue;
+    describe(*linear->lora(), config);
+    io::PeftModuleToWrite m;
+    m.name = linear->name();
+    m.a = written(set.find(m.name + ".lora_A.weight"));
+    m.b = written(set.find(m.name + ".lora_B.weight"));
+    if (config.use_dora) {
+      m.magnitude = written(set.find(m.name + ".lora_magnitude_vector"));
+    }
+    modules.push_back(std::move(m));
+  }
+  if (modules.empty()) throw UsageError("the model has no adapter to write");
+  io::write_peft_adapter(folder, config, std::move(modules), {}, force);
+}
+
 }  // namespace hearth::models

@@ -27,4 +27,20 @@ void continue_adapter(
 // when it does not fit.
 void load_adapter(LoadedModel& model, const std::string& folder);
 
+// Puts every adapter into the weights below it, which become dense: steps cost
+// what the plain model's do. The result is rounded once, from float32.
+void merge_adapters(LoadedModel& model);
+// Takes them out again: the base's weights are read from its file anew, so
+// that they are the very same ones, quantised where they were.
+void unmerge_adapters(LoadedModel& model);
+
+// Writes the adapters of a model as a PEFT folder over the base of that name.
+// Throws UsageError when it has none, or the folder is there without force.
+void save_adapter(
+    Decoder& decoder,
+    const std::string& base,
+    const std::string& folder,
+    bool force
+);
+
 }  // namespace hearth::models

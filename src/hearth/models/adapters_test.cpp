@@ -3,11 +3,15 @@
 #include "hearth/models/adapters.h"
 
 #include <algorithm>
+#include <filesystem>
+
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/random.h"
+#include "hearth/io/hf_folder_writer.h"
 #include "hearth/io/safetensors.h"
 #include "hearth/models/tensor_read.h"
 #include "hearth/nn/init.h"
@@ -36,14 +40,25 @@ float largest_difference(const mx::array& a, const mx::array& b) {
   return d.item<float>();
 }
 
-mx::array logits_of(const Decoder& decoder, const mx::array& ids) {
+mx::array logits_of(
+    const Decoder& decoder,
+    const mx::array& ids,
+    bool adapters = true
+) {
   nn::Pass pass;
+  pass.adapters = adapters;
   pass.dtype = mx::float32;
   pass.quantized = ops::QuantCompute::kExact;
   pass.positions = plain_positions(ids.shape(0), ids.shape(1));
   pass.length = ids.shape(1);
   return decoder.logits(decoder.hidden(ids, pass), pass);
 }
+
+struct Folder {
+  std::filesystem::path path = std::filesystem::temp_directory_path() /
+                               ("hearth-adapter-" + std::to_string(getpid()));
+  ~Folder() { std::filesystem::remove_all(path); }
+};
 
 class Peft : public testing::TestWithParam<std::string> {
  protected:
@@ -85,6 +100,52 @@ TEST_P(Peft, MergedWeightsAreThoseOfPeft) {
     ++seen;
   }
   EXPECT_EQ(seen, 3);
+}
+
+bool same(const mx::array& a, const mx::array& b) {
+  return mx::array_equal(a, b).item<bool>();
+}
+
+// Merged, a model computes what PEFT does; unmerged, the very same numbers as
+// before, with the adapter and without it.
+void expect_merges(
+    LoadedModel& model,
+    const mx::array& ids,
+    const std::optional<mx::array>& want
+) {
+  const auto adapted = logits_of(*model.decoder, ids);
+  const auto base = logits_of(*model.decoder, ids, false);
+  EXPECT_FALSE(same(adapted, base));
+  for (int round = 0; round < 2; ++round) {
+    merge_adapters(model);
+    merge_adapters(model);
+    const auto merged = logits_of(*model.decoder, ids);
+    EXPECT_LE(largest_difference(merged, want.value_or(adapted)), 1e-4);
+    EXPECT_TRUE(same(merged, logits_of(*model.decoder, ids, false)));
+    unmerge_adapters(model);
+    unmerge_adapters(model);
+    EXPECT_TRUE(same(logits_of(*model.decoder, ids), adapted));
+    EXPECT_TRUE(same(logits_of(*model.decoder, ids, false), base));
+  }
+}
+
+TEST_P(Peft, MergesAndUnmerges) {
+  auto model = load_model(kBase, {.compute = mx::float32});
+  load_adapter(model, folder);
+  expect_merges(model, expected(*want, "input_ids"), expected(*want, "logits"));
+}
+
+TEST_P(Peft, WrittenAgainItIsTheSame) {
+  const Folder out;
+  auto model = load_model(kBase, {.compute = mx::float32});
+  load_adapter(model, folder);
+  save_adapter(*model.decoder, kBase, out.path.string(), false);
+  auto again = load_model(kBase, {.compute = mx::float32});
+  load_adapter(again, out.path.string());
+  const auto ids = expected(*want, "input_ids");
+  EXPECT_TRUE(
+      same(logits_of(*again.decoder, ids), logits_of(*model.decoder, ids))
+  );
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -176,6 +237,58 @@ void expect_quantized_base_agrees(bool dora) {
       ),
       1e-3
   );
+}
+
+// The golden model as an MLX-quantised folder of 8 bits.
+void write_quantized(const std::string& from, const std::string& to) {
+  const auto model = load_model(from, {.use = Use::described});
+  Json config = model.source->config();
+  config["quantization"] = {{"bits", 8}, {"group_size", 32}};
+  std::vector<io::TensorToWrite> tensors;
+  std::vector<std::shared_ptr<mx::array>> kept;
+  const auto add = [&](const std::string& name, io::TensorType type,
+                       const mx::array& value) {
+    kept.push_back(std::make_shared<mx::array>(mx::contiguous(value)));
+    kept.back()->eval();
+    const auto& a = *kept.back();
+    tensors.push_back(
+        io::tensor_of(
+            name, type, {a.shape().begin(), a.shape().end()},
+            {static_cast<const std::byte*>(a.data<void>()), a.nbytes()}
+        )
+    );
+  };
+  for (const nn::Parameter* p : model.decoder->parameters().all()) {
+    const auto value = read_parameter(*model.source, *p);
+    if (p->shape.size() != 2 || p->shape[1] % 32 != 0) {
+      add(p->name, io::TensorType::f32, value);
+      continue;
+    }
+    const auto parts = mx::quantize(value, 32, 8);
+    const std::string layer = p->name.substr(0, p->name.rfind('.'));
+    add(p->name, io::TensorType::u32, parts.at(0));
+    add(layer + ".scales", io::TensorType::f32, parts.at(1));
+    add(layer + ".biases", io::TensorType::f32, parts.at(2));
+  }
+  io::write_hf_folder(to, config, Json::object(), std::move(tensors));
+}
+
+TEST(QuantizedBase, MergesAndUnmerges) {
+  const Folder base;
+  write_quantized(kBase, base.path.string());
+  for (const char* adapter : {"lora", "dora"}) {
+    auto model = load_model(base.path.string(), {.compute = mx::float32});
+    const auto matrix = [&]() -> const nn::Parameter& {
+      return model.decoder->linears().front()->weight();
+    };
+    ASSERT_TRUE(matrix().quantized) << adapter;
+    load_adapter(model, kGolden + "adapters/" + adapter);
+    const auto ids = mx::array({1, 5, 9, 2, 60, 3, 7, 8}, {2, 4}, mx::int32);
+    expect_merges(model, ids, {});
+    EXPECT_TRUE(matrix().quantized) << adapter;
+    merge_adapters(model);
+    EXPECT_FALSE(matrix().quantized) << adapter;
+  }
 }
 
 TEST(QuantizedBase, LoraIsThatOfTheWidenedWeights) {

@@ -8,6 +8,7 @@
 #include "hearth/base/error.h"
 #include "hearth/models/family.h"
 #include "hearth/models/tensor_read.h"
+#include "hearth/ops/arithmetic.h"
 
 namespace hearth::models {
 namespace {
@@ -67,6 +68,8 @@ class Loading {
       used_.insert(t->name);
       bytes_ += t->bytes;
     }
+    check_stored(m, p.shape, p.transposed);
+    if (options_.use == Use::described) return;
     if (m.format) {
       fill_quantized(p, m, gathered);
     } else {
@@ -102,12 +105,6 @@ class Loading {
   // A table that is gathered from has dense rows; as a tied head it may be
   // multiplied in its quantised form as well.
   void fill_quantized(nn::Parameter& p, const StoredMatrix& m, bool gathered) {
-    if (p.transposed || p.shape.size() != 2) {
-      throw FormatError::at(
-          source_.path(), 0,
-          fmt::format("tensor {} must not be quantised here", p.name)
-      );
-    }
     auto weight = read_quantized(source_, m, p.shape);
     const bool keep =
         options_.keep_quantized && p.matrix && options_.use != Use::training;
@@ -135,7 +132,7 @@ void prepare(
     mx::Dtype compute,
     Use use
 ) {
-  if (!ops::on_cpu({})) return;
+  if (!ops::on_cpu({}) || !p.filled) return;
   if (!p.matrix || p.quantized || p.value.size() == 0) return;
   nn::pack(
       p, compute,
@@ -153,13 +150,45 @@ std::string config_name(const io::ModelSource& source) {
                                           : source.path() + "/config.json";
 }
 
-mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p) {
+mx::array read_parameter(
+    const io::ModelSource& source,
+    const nn::Parameter& p
+) {
   const StoredMatrix m = find_stored(source, p.name);
   if (m.codes == nullptr) throw_missing(source, p.name);
-  const auto w =
+  auto w =
       m.format
           ? read_quantized(source, m, p.shape)->dequantize(mx::float32)
           : read_dense(source, *m.codes, p.shape, p.transposed, mx::float32);
+  w.eval();
+  for (const auto* t : {m.codes, m.scales, m.biases}) {
+    if (t != nullptr) source.release(*t);
+  }
+  return w;
+}
+
+void reload(LoadedModel& model, nn::Parameter& p) {
+  Decoder& decoder = *model.decoder;
+  p.packed.reset();
+  p.quantized.reset();
+  Loading loading(*model.source, model.options, model.compute);
+  loading.fill(p, &p == &decoder.embedding());
+  prepare(decoder, p, model.compute, model.options.use);
+}
+
+void replace(LoadedModel& model, nn::Parameter& p, const mx::array& value) {
+  const bool wide =
+      model.options.use == Use::training || model.compute == mx::float32;
+  auto v = mx::contiguous(wide ? value : ops::cast(value, model.compute));
+  v.eval();
+  p.packed.reset();
+  p.quantized.reset();
+  p.set(std::move(v));
+  prepare(*model.decoder, p, model.compute, model.options.use);
+}
+
+mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p) {
+  const auto w = read_parameter(source, p);
   auto norms = mx::sqrt(mx::sum(mx::square(w), -1));
   norms.eval();
   return norms;
@@ -177,6 +206,8 @@ LoadedModel load_model(
 ) {
   LoadedModel model;
   model.compute = options.compute.value_or(compute_of(*source));
+  model.options = options;
+  model.options.progress = nullptr;
   model.decoder = std::make_unique<Decoder>(
       parse_config(source->config(), config_name(*source))
   );

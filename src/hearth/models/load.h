@@ -16,6 +16,7 @@ enum class Use : unsigned char {
   inference,    // as products read them, nothing else
   frozen_base,  // the same with what gradients of inputs need: LoRA, QLoRA
   training,     // float32 masters, packed in both orders
+  described,    // none: names and shapes alone, weights stay in the file
 };
 
 struct LoadOptions {
@@ -32,6 +33,7 @@ struct LoadedModel {
   std::shared_ptr<const io::ModelSource> source;
   std::unique_ptr<Decoder> decoder;
   mx::Dtype compute = mx::bfloat16;
+  LoadOptions options;  // what it was loaded with
   // Tensors in the file that the model has no use for.
   std::vector<std::string> unused;
 };
@@ -46,6 +48,14 @@ LoadedModel load_model(
     const std::string& path,
     const LoadOptions& options = {}
 );
+
+// A parameter's numbers as the source holds them, widened to float32.
+mx::array read_parameter(const io::ModelSource& source, const nn::Parameter& p);
+
+// Reads one parameter anew, as load_model() did.
+void reload(LoadedModel& model, nn::Parameter& p);
+// Puts these float32 numbers in a parameter's place, dense and ready.
+void replace(LoadedModel& model, nn::Parameter& p, const mx::array& value);
 
 // The norm of each row of a matrix as the source holds it, float32.
 mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p);

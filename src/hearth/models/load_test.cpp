@@ -106,6 +106,26 @@ TEST_F(BadModel, AKeyThatChangesTheComputationAndIsNotUnderstood) {
   expect_names(complaint(), {"config.json", "logit_scale"});
 }
 
+TEST_F(BadModel, RotarySettingsThatCannotBe) {
+  const Json good = {{"rope_type", "default"}, {"rope_theta", 1e4}};
+  Json linear = {{"rope_type", "linear"}, {"rope_theta", 1e4}};
+  config["rope_parameters"] = linear;
+  expect_names(complaint(), {"config.json", "factor"});
+  linear["factor"] = 0;
+  config["rope_parameters"] = linear;
+  expect_names(complaint(), {"config.json", "factor must be positive"});
+  config["rope_parameters"] = {{"rope_type", "llama3"}, {"factor", 8.0}};
+  expect_names(complaint(), {"config.json", "low_freq_factor"});
+  config["rope_parameters"] = good;
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  expect_names(complaint(), {"config.json", "rope_scaling"});
+}
+
+TEST_F(BadModel, ANegativeEpsilon) {
+  config["rms_norm_eps"] = -1;
+  expect_names(complaint(), {"config.json", "rms_norm_eps"});
+}
+
 TEST_F(BadModel, AKeyOfTheWrongType) {
   config["hidden_size"] = "wide";
   expect_names(complaint(), {"config.json", "hidden_size"});

@@ -44,6 +44,25 @@ void check_names(const ConfigKeys& keys, const Json& o) {
   }
 }
 
+// What a kind of scaling has no meaning without.
+void check_needed(
+    const ConfigKeys& keys,
+    const Json& o,
+    const std::string& kind
+) {
+  const auto need = [&](const char* name) {
+    const auto at = o.find(name);
+    if (at == o.end() || at->is_null()) {
+      keys.refuse(name, "must be given for rotary scaling " + kind);
+    }
+  };
+  if (kind != "default") need("factor");
+  if (kind != "llama3") return;
+  need("low_freq_factor");
+  need("high_freq_factor");
+  need("original_max_position_embeddings");
+}
+
 }  // namespace
 
 ops::RopeConfig parse_rope_object(
@@ -75,6 +94,7 @@ ops::RopeConfig parse_rope_object(
   } catch (const UsageError& e) {
     keys.refuse("rope_type", e.what());
   }
+  check_needed(keys, o, kind);
   r.factor = get("factor", 1);
   r.original_length =
       static_cast<int>(get("original_max_position_embeddings", c.max_length));
@@ -90,6 +110,11 @@ ops::RopeConfig parse_rope_object(
   if (o.contains("attention_factor") && o["attention_factor"].is_number()) {
     r.attention_factor = o["attention_factor"].get<double>();
   }
+  try {
+    ops::rope_frequencies(r);
+  } catch (const UsageError& e) {
+    keys.refuse("rope_type", e.what());
+  }
   return r;
 }
 
@@ -97,6 +122,9 @@ ops::RopeConfig parse_rope(ConfigKeys& keys, const DecoderConfig& c) {
   const double theta = keys.number("rope_theta", 10000);
   const Json& scaling = keys.raw("rope_scaling");
   const Json& parameters = keys.raw("rope_parameters");
+  if (!parameters.is_null() && !scaling.is_null() && parameters != scaling) {
+    keys.refuse("rope_scaling", "must not contradict 'rope_parameters'");
+  }
   return parse_rope_object(
       keys, parameters.is_null() ? scaling : parameters, theta, c
   );

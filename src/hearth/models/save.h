@@ -3,7 +3,7 @@
 #include <string>
 
 #include "hearth/io/hf_folder_writer.h"
-#include "hearth/models/decoder.h"
+#include "hearth/models/load.h"
 
 namespace hearth::models {
 
@@ -13,6 +13,15 @@ namespace hearth::models {
 std::vector<io::TensorToWrite> tensors_to_write(
     const Decoder& decoder,
     mx::Dtype dtype
+);
+
+// The same of a model on disk, read from there one tensor at a time, so that
+// it may be loaded as Use::described. Quantised matrices are widened, adapters
+// are merged; type is f32, bf16 or f16. Throws FormatError for a number that
+// f16 cannot hold. The model must outlive the writing.
+std::vector<io::TensorToWrite> tensors_to_write(
+    const LoadedModel& model,
+    io::TensorType type
 );
 
 }  // namespace hearth::models

@@ -1,8 +1,8 @@
 #include "hearth/models/tensor_read.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -37,57 +37,89 @@ void check_shape(const TensorInfo& t, const mx::Shape& shape, bool transposed) {
   }
 }
 
-float half_to_float(std::uint16_t h) {
-  const std::uint32_t sign = std::uint32_t{h & 0x8000u} << 16;
-  const std::uint32_t exponent = (h >> 10) & 31u, fraction = h & 1023u;
-  if (exponent == 31) {
-    return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));
+using kernels::Bf16;
+using kernels::Fp16;
+
+// Elements of a tensor in the order that a leaf has them.
+class Elements {
+ public:
+  Elements(const TensorInfo& t, const std::byte* from, const mx::Shape& shape)
+      : from_(from),
+        type_(t.type),
+        size_(t.type == TensorType::f32 ? 4 : 2),
+        rows_(static_cast<std::size_t>(shape.at(0))),
+        cols_(shape.size() > 1 ? static_cast<std::size_t>(shape[1]) : 1) {}
+
+  // The file has the matrix the other way round.
+  void turn() { turned_ = true; }
+
+  // `count` of them from the i-th on, at most kPart, as float32.
+  static constexpr std::size_t kPart = 512;
+  void read(
+      std::size_t i,
+      std::size_t count,
+      const kernels::MathKernels& math,
+      float* to
+  ) const {
+    alignas(64) std::byte raw[kPart * 4];
+    copy(i, count, raw);
+    const auto n = static_cast<long>(count);
+    if (type_ == TensorType::f32) {
+      std::memcpy(to, raw, count * 4);
+    } else if (type_ == TensorType::f16) {
+      math.fp16_to_float(n, reinterpret_cast<const Fp16*>(raw), to);
+    } else {
+      math.bf16_to_float(n, reinterpret_cast<const Bf16*>(raw), to);
+    }
   }
-  if (exponent != 0) {
-    return std::bit_cast<float>(
-        sign | ((exponent + 112) << 23) | (fraction << 13)
-    );
+
+ private:
+  const std::byte* from_;
+  TensorType type_;
+  std::size_t size_, rows_, cols_;
+  bool turned_ = false;
+
+  // A file may have them at any address.
+  void copy(std::size_t i, std::size_t count, std::byte* raw) const {
+    if (!turned_) {
+      std::memcpy(raw, from_ + i * size_, count * size_);
+      return;
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t at = (i + k) % cols_ * rows_ + (i + k) / cols_;
+      std::memcpy(raw + k * size_, from_ + at * size_, size_);
+    }
   }
-  const float tiny = static_cast<float>(fraction) * 0x1p-24f;
-  return sign != 0 ? -tiny : tiny;
+};
+
+// NaN and infinity have all bits of the exponent.
+bool all_finite(const float* v, std::size_t n) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(v[i]) & kExponent);
+  }
+  return largest != kExponent;
 }
 
-float float_at(const std::byte* from, TensorType type, std::size_t i) {
-  if (type == TensorType::f32) {
-    float v = 0;
-    std::memcpy(&v, from + i * 4, 4);
-    return v;
-  }
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, from + i * 2, 2);
-  if (type == TensorType::f16) return half_to_float(bits);
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
-
-// To nearest, ties to even; the value is finite.
-std::uint16_t to_bf16(float v) {
-  const auto bits = std::bit_cast<std::uint32_t>(v);
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-// Element i of the leaf is element source_of(i) of the file.
-template <class T, class Index, class Narrow>
-void convert(
-    const TensorInfo& t,
-    const std::byte* from,
-    T* to,
-    std::size_t count,
-    Index source_of,
-    Narrow narrow
-) {
+void convert(const TensorInfo& t, const Elements& from, mx::array& leaf) {
+  const auto run = ops::current_execution();
+  const bool wide = leaf.dtype() == mx::float32;
   std::atomic<bool> finite = true;
-  ops::current_execution().pool.parallel_for(
-      count, 1 << 16, [&](std::size_t begin, std::size_t end) {
+  run.pool.parallel_for(
+      leaf.size(), 1 << 16, [&](std::size_t begin, std::size_t end) {
         bool good = true;
-        for (std::size_t i = begin; i < end; ++i) {
-          const float v = float_at(from, t.type, source_of(i));
-          good &= std::isfinite(v);
-          to[i] = narrow(v);
+        float part[Elements::kPart];
+        for (std::size_t i = begin; i < end; i += Elements::kPart) {
+          const std::size_t n = std::min(Elements::kPart, end - i);
+          float* to = wide ? leaf.data<float>() + i : part;
+          from.read(i, n, *run.kernels.math, to);
+          good &= all_finite(to, n);
+          if (wide) continue;
+          run.kernels.math->float_to_bf16(
+              static_cast<long>(n), to,
+              static_cast<Bf16*>(leaf.data<void>()) + i
+          );
         }
         if (!good) finite = false;
       }
@@ -190,6 +222,12 @@ kernels::QuantFormat affine_format(
   );
 }
 
+// Of the array that holds the codes: words of an affine matrix, else bytes.
+int code_columns(const StoredMatrix& m, int cols) {
+  const std::size_t bytes = m.format->code_bytes(cols);
+  return static_cast<int>(m.scales != nullptr ? bytes / 4 : bytes);
+}
+
 }  // namespace
 
 StoredMatrix find_matrix(
@@ -208,6 +246,17 @@ StoredMatrix find_matrix(
   return m;
 }
 
+void check_stored(const StoredMatrix& m, const mx::Shape& shape, bool turned) {
+  if (!m.format) return check_shape(*m.codes, shape, turned);
+  // A GGUF file has GPT-2's quantised weights the way products want them.
+  if (shape.size() != 2 || turned != m.codes->transposed) {
+    refuse(*m.codes, "must not be quantised here");
+  }
+  m.format->check("models.load", shape[1]);
+  const int width = m.scales ? code_columns(m, shape[1]) : shape[1];
+  check_shape(*m.codes, {shape[0], width}, false);
+}
+
 mx::array read_dense(
     const io::ModelSource& source,
     const TensorInfo& t,
@@ -224,26 +273,9 @@ mx::array read_dense(
   }
   auto leaf = ops::make_leaf(shape, dtype, MemoryZone::named("weights"));
   const auto data = source.data(t);
-  const auto into = [&](auto* to, auto narrow) {
-    if (!transposed) {
-      return convert(
-          t, data.bytes.data(), to, leaf.size(),
-          [](std::size_t i) { return i; }, narrow
-      );
-    }
-    const auto rows = static_cast<std::size_t>(shape[0]);
-    const auto cols = static_cast<std::size_t>(shape[1]);
-    convert(
-        t, data.bytes.data(), to, leaf.size(),
-        [rows, cols](std::size_t i) { return (i % cols) * rows + i / cols; },
-        narrow
-    );
-  };
-  if (dtype == mx::float32) {
-    into(leaf.data<float>(), [](float v) { return v; });
-  } else {
-    into(reinterpret_cast<std::uint16_t*>(leaf.data<void>()), to_bf16);
-  }
+  Elements elements(t, data.bytes.data(), shape);
+  if (transposed) elements.turn();
+  convert(t, elements, leaf);
   return leaf;
 }
 
@@ -252,20 +284,11 @@ std::shared_ptr<const ops::QuantizedWeight> read_quantized(
     const StoredMatrix& m,
     const mx::Shape& shape
 ) {
+  check_stored(m, shape, m.codes->transposed);
   const kernels::QuantFormat& f = *m.format;
   const int rows = shape.at(0), cols = shape.at(1);
-  f.check("models.load", cols);
   const bool affine = m.scales != nullptr;
-  const auto width = static_cast<int>(f.code_bytes(cols) / (affine ? 4 : 1));
-  const std::vector<std::int64_t> want{rows, affine ? width : cols};
-  if (m.codes->shape != want) {
-    refuse(
-        *m.codes, fmt::format(
-                      "must have shape [{}] by the model's config, got [{}]",
-                      fmt::join(want, ", "), fmt::join(m.codes->shape, ", ")
-                  )
-    );
-  }
+  const int width = code_columns(m, cols);
   ops::QuantizedArrays arrays{
       bytes_array(
           source, *m.codes, {rows, width}, affine ? mx::uint32 : mx::uint8

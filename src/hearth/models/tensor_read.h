@@ -27,6 +27,13 @@ StoredMatrix find_matrix(
     const std::string& layer
 );
 
+// Throws FormatError when what is stored cannot be a parameter of that shape.
+void check_stored(
+    const StoredMatrix& stored,
+    const mx::Shape& shape,
+    bool transposed
+);
+
 // A dense tensor as a leaf of that shape (checked) in dtype, float32 or
 // bfloat16. `transposed` says that the file holds a matrix the other way round.
 // Throws FormatError for numbers that are not finite.

@@ -50,7 +50,9 @@ Linear::Linear(
 mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   std::optional<mx::array> bias;
   if (bias_ != nullptr) bias = bias_->value;
-  if (!lora_ || !pass.adapters) return multiply(x, *weight_, bias, pass);
+  if (!lora_ || merged_ || !pass.adapters) {
+    return multiply(x, *weight_, bias, pass);
+  }
   const auto y = multiply(x, *weight_, {}, pass);
   return add_bias((*lora_)(x, y, *weight_, pass), bias);
 }

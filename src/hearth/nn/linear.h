@@ -37,12 +37,16 @@ class Linear {
       const LoraConfig& config,
       std::uint64_t index
   );
+  // Whether the weight has the adapter in it already, so that it counts once.
+  bool merged() const { return merged_; }
+  void set_merged(bool merged) { merged_ = merged; }
 
  private:
   std::string name_;
   Parameter* weight_;
   Parameter* bias_ = nullptr;
   std::unique_ptr<Lora> lora_;
+  bool merged_ = false;
 };
 
 // x W^T of a parameter in whichever form it is held.

@@ -1,7 +1,6 @@
 #include "hearth/ops/dropout.h"
 
-#include <bit>
-#include <cmath>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -11,22 +10,6 @@
 
 namespace hearth::ops {
 namespace {
-
-float wide(float x) {
-  return x;
-}
-float wide(kernels::Bf16 x) {
-  return std::bit_cast<float>(std::uint32_t{x.bits} << 16);
-}
-void narrow(float x, float& to) {
-  to = x;
-}
-// To nearest, ties to even; NaN stays NaN as only its low bits are lost.
-void narrow(float x, kernels::Bf16& to) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t round = std::isnan(x) ? 0 : 0x7fff + ((bits >> 16) & 1);
-  to.bits = static_cast<std::uint16_t>((bits + round) >> 16);
-}
 
 struct Noise {
   std::uint64_t layer;
@@ -53,19 +36,46 @@ struct Shift {
   }
 };
 
-template <class T, class Change>
+template <class Change>
 void change_row(
-    const T* x,
-    T* y,
+    const float* x,
+    float* y,
     long dim,
     RandomKey key,
-    const Change& change
+    const Change& change,
+    const kernels::MathKernels&
 ) noexcept {
   for (long i = 0; i < dim; i += 4) {
     const auto words = random_block(key, static_cast<std::uint64_t>(i / 4));
     for (long j = i; j < dim && j < i + 4; ++j) {
-      narrow(change(wide(x[j]), words[static_cast<std::size_t>(j - i)]), y[j]);
+      y[j] = change(x[j], words[static_cast<std::size_t>(j - i)]);
     }
+  }
+}
+
+// A few at a time through float32.
+template <class Change>
+void change_row(
+    const kernels::Bf16* x,
+    kernels::Bf16* y,
+    long dim,
+    RandomKey key,
+    const Change& change,
+    const kernels::MathKernels& math
+) noexcept {
+  constexpr long kPart = 64;
+  float wide[kPart];
+  for (long at = 0; at < dim; at += kPart) {
+    const long n = std::min(kPart, dim - at);
+    math.bf16_to_float(n, x + at, wide);
+    for (long i = 0; i < n; i += 4) {
+      const auto words =
+          random_block(key, static_cast<std::uint64_t>((at + i) / 4));
+      for (long j = i; j < n && j < i + 4; ++j) {
+        wide[j] = change(wide[j], words[static_cast<std::size_t>(j - i)]);
+      }
+    }
+    math.float_to_bf16(n, wide, y + at);
   }
 }
 
@@ -89,7 +99,7 @@ class KeyedNoise : public CpuOp {
               for (std::size_t r = begin; r < end; ++r) {
                 const auto at = static_cast<long>(r) * dim;
                 const RandomKey own = RandomKey(keys[r]).fold(noise.layer);
-                change_row(x + at, y + at, dim, own, change);
+                change_row(x + at, y + at, dim, own, change, *run.kernels.math);
               }
             }
         );

@@ -9,8 +9,8 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/data/gguf_tokenizer_files.h"
 #include "hearth/io/hf_folder_writer.h"
-#include "hearth/io/peft_adapter.h"
 #include "hearth/models/adapters.h"
 #include "hearth/models/save.h"
 #include "hearth/train/checkpoint.h"
@@ -32,43 +32,6 @@ Json config_with_dtype(const Session& s) {
   const auto gates = s.model->gates();
   if (!gates.empty()) config["gate"]["step"] = gates.front()->step();
   return config;
-}
-
-void write_adapter(const Session& s, const std::string& run) {
-  const nn::LoraConfig& lora = *s.recipe.lora;
-  io::PeftConfig config;
-  config.base_model = s.recipe.model.from;
-  config.rank = lora.rank;
-  config.alpha = lora.alpha;
-  config.dropout = lora.dropout;
-  config.use_dora = lora.dora;
-  config.use_rslora = lora.rslora;
-  config.fan_in_fan_out = s.model->config().gpt2_layout;
-  const auto tensor = [&](const std::string& name) -> io::TensorToWrite {
-    const nn::Parameter* p = s.model->parameters().find(name);
-    if (p == nullptr) throw Error("[train.write_model] no " + name);
-    return io::tensor_of(
-        name, io::TensorType::f32, {p->shape.begin(), p->shape.end()},
-        {static_cast<const std::byte*>(p->value.data<void>()),
-         p->value.nbytes()}
-    );
-  };
-  std::vector<io::PeftModuleToWrite> modules;
-  for (const nn::Linear* l : s.model->linears()) {
-    if (l->lora() == nullptr) continue;
-    io::PeftModuleToWrite m;
-    m.name = l->name();
-    config.targets.push_back(m.name);
-    m.a = tensor(l->name() + ".lora_A.weight");
-    m.b = tensor(l->name() + ".lora_B.weight");
-    if (lora.dora) {
-      m.magnitude = tensor(l->name() + ".lora_magnitude_vector");
-    }
-    modules.push_back(std::move(m));
-  }
-  io::write_peft_adapter(
-      (fs::path(run) / "adapter").string(), config, std::move(modules), {}, true
-  );
 }
 
 long step_of(const RunReference& r) {
@@ -114,8 +77,12 @@ void describe_model(const Session& s, const std::string& run) {
       (folder / "config.json").string(), to_json_text(config_with_dtype(s))
   );
   for (const auto& file : data::tokenizer_files(s.data.tokenizer)) {
-    // A model file with a tokenizer in it stays where it is.
-    if (file.ends_with(".gguf")) continue;
+    if (file.ends_with(".gguf")) {
+      for (const auto& [name, text] : data::gguf_tokenizer_files(file)) {
+        write_file_atomically((folder / name).string(), text);
+      }
+      continue;
+    }
     fs::copy_file(
         file, folder / fs::path(file).filename(),
         fs::copy_options::overwrite_existing
@@ -124,7 +91,12 @@ void describe_model(const Session& s, const std::string& run) {
 }
 
 void write_model(const Session& s, const std::string& run) {
-  if (s.recipe.lora) return write_adapter(s, run);
+  if (s.recipe.lora) {
+    return models::save_adapter(
+        *s.model, s.recipe.model.from, (fs::path(run) / "adapter").string(),
+        true
+    );
+  }
   const fs::path folder = model_folder(run);
   io::HfFolderOptions options;
   options.force = true;

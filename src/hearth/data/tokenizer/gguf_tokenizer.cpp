@@ -3,46 +3,12 @@
 
 #include "hearth/base/error.h"
 #include "hearth/data/tokenizer/bpe.h"
+#include "hearth/data/tokenizer/gguf_tokenizer_impl.h"
 #include "hearth/data/tokenizer/known_patterns.h"
-#include "hearth/data/tokenizer/scored_pieces.h"
 #include "hearth/data/tokenizer/utf8.h"
-#include "hearth/io/gguf_metadata.h"
 
 namespace hearth::data {
 namespace {
-
-// The splitting patterns behind the names in tokenizer.ggml.pre.
-std::vector<std::string_view> patterns_of(
-    const std::string& pre,
-    const std::string& file
-) {
-  using Patterns = std::vector<std::string_view>;
-  if (pre == "gpt-2" || pre == "default" || pre.empty()) {
-    return Patterns{kGpt2Pattern};
-  }
-  if (pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3") {
-    return Patterns{kLlama3Pattern};
-  }
-  if (pre == "qwen2") return Patterns{kQwen2Pattern};
-  if (pre == "tekken") return Patterns{kNemoPattern};
-  if (pre == "gpt-4o") return Patterns{kGpt4oPattern};
-  if (pre == "smollm" || pre == "starcoder" || pre == "refact" ||
-      pre == "command-r" || pre == "codeshell") {
-    return {R"(\p{N})", kGpt2Pattern};
-  }
-  if (pre == "deepseek-coder") {
-    return {
-        R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
-        "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", R"(\p{N})"
-    };
-  }
-  if (pre == "deepseek-v3") {
-    return {kThreeNumbersPattern, kHanAndKanaPattern, kDeepSeekPattern};
-  }
-  throw FormatError::at(
-      file, 0, fmt::format("tokenizer.ggml.pre \"{}\" is not known", pre)
-  );
-}
 
 class Loader {
  public:
@@ -112,6 +78,13 @@ class Loader {
   }
 
   TokenizerParts pieces(bool unigram) {
+    TokenizerParts parts = assemble(scored(unigram));
+    finish(parts, true);
+    return parts;
+  }
+
+ public:
+  ScoredPieces scored(bool unigram) const {
     ScoredPieces in;
     in.unigram = unigram;
     in.byte_fallback = true;
@@ -128,11 +101,10 @@ class Loader {
           scores_.empty() ? 0.0f : static_cast<float>(scores_[i]);
       in.pieces.push_back({tokens_[i], score, type(i)});
     }
-    TokenizerParts parts = assemble(std::move(in));
-    finish(parts, true);
-    return parts;
+    return in;
   }
 
+ private:
   TokenizerParts byte_level() {
     TokenizerParts parts;
     Vocabulary& vocabulary = *parts.vocabulary;
@@ -146,16 +118,16 @@ class Loader {
       }
     }
     const std::string pre = metadata_.text("tokenizer.ggml.pre", "default");
-    parts.pre = make_byte_level_split(patterns_of(pre, metadata_.name()));
+    parts.pre = make_byte_level_split(gguf_patterns(pre, metadata_.name()));
     BpeOptions options;
     options.byte_level = true;
-    options.ignore_merges = pre == "llama-bpe" || pre == "tekken";
+    options.ignore_merges = gguf_ignores_merges(pre);
     parts.model =
         std::make_unique<Bpe>(vocabulary, merges(vocabulary), options);
     parts.decoder = make_byte_level_decoder();
     parts.byte_level_decoder = true;
     parts.added.finish(nullptr);
-    finish(parts, pre == "llama-bpe" || pre == "tekken");
+    finish(parts, gguf_ignores_merges(pre));
     return parts;
   }
 
@@ -183,9 +155,52 @@ class Loader {
 
 }  // namespace
 
-TokenizerParts read_gguf_tokenizer(const std::string& path) {
-  const io::GgufMetadata metadata = io::GgufMetadata::read(path);
+std::vector<std::string_view> gguf_patterns(
+    const std::string& pre,
+    const std::string& file
+) {
+  using Patterns = std::vector<std::string_view>;
+  if (pre == "gpt-2" || pre == "default" || pre.empty()) {
+    return Patterns{kGpt2Pattern};
+  }
+  if (pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3") {
+    return Patterns{kLlama3Pattern};
+  }
+  if (pre == "qwen2") return Patterns{kQwen2Pattern};
+  if (pre == "tekken") return Patterns{kNemoPattern};
+  if (pre == "gpt-4o") return Patterns{kGpt4oPattern};
+  if (pre == "smollm" || pre == "starcoder" || pre == "refact" ||
+      pre == "command-r" || pre == "codeshell") {
+    return {R"(\p{N})", kGpt2Pattern};
+  }
+  if (pre == "deepseek-coder") {
+    return {
+        R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+        "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", R"(\p{N})"
+    };
+  }
+  if (pre == "deepseek-v3") {
+    return {kThreeNumbersPattern, kHanAndKanaPattern, kDeepSeekPattern};
+  }
+  throw FormatError::at(
+      file, 0, fmt::format("tokenizer.ggml.pre \"{}\" is not known", pre)
+  );
+}
+
+bool gguf_ignores_merges(const std::string& pre) {
+  return pre == "llama-bpe" || pre == "tekken";
+}
+
+ScoredPieces gguf_pieces(const io::GgufMetadata& metadata) {
+  return Loader(metadata).scored(false);
+}
+
+TokenizerParts read_gguf_tokenizer(const io::GgufMetadata& metadata) {
   return Loader(metadata).run();
+}
+
+TokenizerParts read_gguf_tokenizer(const std::string& path) {
+  return read_gguf_tokenizer(io::GgufMetadata::read(path));
 }
 
 }  // namespace hearth::data

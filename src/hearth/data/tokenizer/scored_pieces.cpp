@@ -17,40 +17,15 @@ bool merges(PieceType type) {
   return type == PieceType::kNormal || type == PieceType::kUserDefined;
 }
 
-// Any two neighbours whose joined text is a piece merge; the piece of highest
-// score goes first, the leftmost of equal ones.
+// The leftmost of equal ranks goes first.
 PairTable merges_of(
     const std::vector<ScoredPiece>& pieces,
     const Vocabulary& vocabulary
 ) {
-  std::vector<std::int32_t> order(pieces.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto score = [&](std::int32_t id) {
-    return pieces[static_cast<std::size_t>(id)].score;
-  };
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
-    return score(a) > score(b);
-  });
-  const auto usable = [&](std::string_view text) {
-    const std::int32_t id = vocabulary.find(text);
-    if (id < 0) return -1;
-    return merges(pieces[static_cast<std::size_t>(id)].type) ? id : -1;
-  };
   PairTable table;
   table.reserve(pieces.size() * 2);
-  std::uint32_t rank = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i && score(order[i]) != score(order[i - 1])) ++rank;
-    const ScoredPiece& piece = pieces[static_cast<std::size_t>(order[i])];
-    if (!merges(piece.type) || piece.text.size() > 512) continue;
-    const std::string_view text = piece.text;
-    for (std::size_t cut = 1; cut < text.size(); ++cut) {
-      if (is_continuation(text[cut])) continue;
-      const std::int32_t left = usable(text.substr(0, cut));
-      if (left < 0) continue;
-      const std::int32_t right = usable(text.substr(cut));
-      if (right >= 0) table.set(left, right, {rank, order[i]});
-    }
+  for (const ScoredMerge& m : scored_merges(pieces, vocabulary)) {
+    table.set(m.left, m.right, {m.rank, m.merged});
   }
   return table;
 }
@@ -86,6 +61,41 @@ std::optional<std::int32_t> known(std::int32_t id, const Vocabulary& v) {
 }
 
 }  // namespace
+
+std::vector<ScoredMerge> scored_merges(
+    const std::vector<ScoredPiece>& pieces,
+    const Vocabulary& vocabulary
+) {
+  std::vector<std::int32_t> order(pieces.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto score = [&](std::int32_t id) {
+    return pieces[static_cast<std::size_t>(id)].score;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
+    return score(a) > score(b);
+  });
+  const auto usable = [&](std::string_view text) {
+    const std::int32_t id = vocabulary.find(text);
+    if (id < 0) return -1;
+    return merges(pieces[static_cast<std::size_t>(id)].type) ? id : -1;
+  };
+  std::vector<ScoredMerge> out;
+  std::uint32_t rank = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i && score(order[i]) != score(order[i - 1])) ++rank;
+    const ScoredPiece& piece = pieces[static_cast<std::size_t>(order[i])];
+    if (!merges(piece.type) || piece.text.size() > 512) continue;
+    const std::string_view text = piece.text;
+    for (std::size_t cut = 1; cut < text.size(); ++cut) {
+      if (is_continuation(text[cut])) continue;
+      const std::int32_t left = usable(text.substr(0, cut));
+      if (left < 0) continue;
+      const std::int32_t right = usable(text.substr(cut));
+      if (right >= 0) out.push_back({left, right, order[i], rank});
+    }
+  }
+  return out;
+}
 
 TokenizerParts assemble(ScoredPieces in) {
   TokenizerParts parts;

@@ -39,6 +39,18 @@ struct ScoredPieces {
   bool parse_control = true;
 };
 
+struct ScoredMerge {
+  std::int32_t left = 0, right = 0, merged = 0;
+  std::uint32_t rank = 0;  // 0 goes first; pieces of equal score share one
+};
+
+// Any two neighbours whose joined text is a piece merge; the piece of highest
+// score goes first. By rank.
+std::vector<ScoredMerge> scored_merges(
+    const std::vector<ScoredPiece>& pieces,
+    const Vocabulary& vocabulary
+);
+
 // Throws FormatError for settings that do not fit together.
 TokenizerParts assemble(ScoredPieces pieces);
 
