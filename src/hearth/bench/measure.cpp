@@ -152,6 +152,7 @@ hardware::Peaks measure_peaks(const hardware::Machine& machine) {
   if (shared_pool().size() > 1) {
     measure_bandwidth(buffer, shared_pool(), peaks);
   }
+  measure_training(peaks, progress);
   progress.update(0, "disk");
   std::error_code ignored;
   std::filesystem::create_directories(env::cache_folder(), ignored);
