@@ -110,8 +110,7 @@ AblationRow run_ablation(
   if (each.empty()) return row;
   row.median_ms = 1e3 * median(each);
   row.spread = spread(each);
-  row.tokens_per_s =
-      static_cast<double>(trial.timed_tokens) / trial.timed_seconds;
+  row.tokens_per_s = median(trial.rates);
   row.stall_share = trial.stall_seconds / trial.timed_seconds;
   if (row.complete && session.data.has_valid()) {
     row.valid_loss = train::validate(session, rows).loss;

@@ -67,8 +67,13 @@ void bench_ablate(Context& context, const AblateFlags& flags) {
   const bool json = context.common.json;
   const InterruptGuard guard;
   if (!json) context.print(bench::ablation_head());
+  const auto ablations = wanted(recipe, flags.filter);
+  // What is only made once is not the first row's: data, threads, code pages.
+  bench::AblateOptions first = options;
+  first.tokens = 1;
+  bench::run_ablation(recipe, ablations.front(), first);
   std::vector<bench::AblationRow> rows;
-  for (const auto& ablation : wanted(recipe, flags.filter)) {
+  for (const auto& ablation : ablations) {
     const std::chrono::duration<double> spent =
         std::chrono::steady_clock::now() - start;
     if (flags.limit > 0 && spent.count() > flags.limit && !rows.empty()) {

@@ -1,4 +1,5 @@
 // hearth tune RECIPE -o BEST.yaml
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 struct TuneFlags {
   std::vector<std::string> words;
-  std::string output, preset, against;
+  std::string output, preset, against, over;
   TuneLimits limits;
   bool force = false, no_compare = false;
 };
@@ -38,6 +39,17 @@ void check(const TuneFlags& flags) {
     );
   }
   if (!flags.preset.empty()) train::preset_named(flags.preset);
+}
+
+std::vector<std::string> split(const std::string& words) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin < words.size()) {
+    const std::size_t end = std::min(words.find(',', begin), words.size());
+    parts.push_back(words.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
 }
 
 // A preset needs to know how fast the machine is.
@@ -94,7 +106,10 @@ void cmd_tune(Context& context, const std::vector<std::string>& words) {
       "--against", flags.against,
       "Another recipe to compare with, in place of the basic settings"
   );
-  args.option("--over", flags.limits.over, "What is searched, a list of words");
+  args.option(
+      "--over", flags.over,
+      "What is searched: batch,checkpointing,precision,threads or some of them"
+  );
   args.option(
       "--seconds", flags.limits.seconds,
       "No new measurement starts after so long"
@@ -113,6 +128,7 @@ void cmd_tune(Context& context, const std::vector<std::string>& words) {
   if (!context.parse(args, words)) return;
 
   check(flags);
+  flags.limits.over = split(flags.over);
   train::Recipe recipe;
   read_recipe({flags.words, "", ""}, context, recipe);
   std::optional<train::Recipe> against;

@@ -11,6 +11,8 @@
 #include "hearth/base/thread_pool.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/interrupt.h"
+#include "hearth/ops/device.h"
+#include "hearth/ops/op.h"
 
 namespace hearth::cli {
 namespace {
@@ -181,7 +183,13 @@ void TuneRun::search_preset(const train::Preset& preset) {
   }
 }
 
-TuneRow TuneRun::measure(TuneSide& side, const Setting& s) const {
+TuneRow TuneRun::found_or_measured(
+    const train::TuneResult& search,
+    TuneSide& side,
+    const Setting& s
+) {
+  const auto same = std::ranges::find(search.rows, s, &TuneRow::setting);
+  if (same != search.rows.end()) return *same;
   TuneRow row;
   const std::size_t predicted = side.predict(s);
   const std::size_t budget = side.machine().budget;
@@ -213,13 +221,9 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
   if (own.checkpointing == "auto") own.checkpointing = "none";
   Setting equal = after.setting;
   equal.rows = std::min(own.rows, side_->step_rows());
-  const auto same =
-      std::ranges::find(report_.search.rows, equal, &TuneRow::setting);
-  const TuneRow after_equal =
-      same != report_.search.rows.end() ? *same : measure(*side_, equal);
+  const TuneRow after_equal = found_or_measured(report_.search, *side_, equal);
   side_->close();
-  const TuneRow before_equal = measure(before, own);
-  train::TuneSpace ladder{
+  const train::TuneSpace ladder{
       .step_rows = before.step_rows(),
       .least_rows = std::max<std::int64_t>(1, own.rows / 4),
       .precisions = {own.precision},
@@ -227,6 +231,7 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
       .threads = {own.threads}
   };
   const auto found = run_search(before, ladder, kCompareShare);
+  const TuneRow before_equal = found_or_measured(found, before, own);
   before.close();
   const TuneRow before_best =
       found.best ? found.rows[*found.best] : before_equal;
@@ -244,6 +249,30 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
       {"after", "best", after, faster(after, before_best), {}}
   };
   compare_loss(before, before_best.setting);
+  compare_cpu(after);
+}
+
+// What the GPU is worth: the same recipe and setting on the CPU.
+void TuneRun::compare_cpu(const TuneRow& after) {
+  if (ops::on_cpu({}) || stopped(kCompareShare)) return;
+  side_->close();
+  Context cpu = context_;
+  cpu.common.device = "cpu";
+  ops::use_device("cpu");
+  {
+    TuneSide side(cpu, side_->recipe());
+    const TuneRow row = found_or_measured({}, side, after.setting);
+    report_.compared.push_back({"cpu", "equal", row, {}, {}});
+    if (row.tokens_per_s > 0) {
+      report_.notes.push_back(
+          fmt::format(
+              "{:.2f} times the CPU's tokens/s at the same batch",
+              after.tokens_per_s / row.tokens_per_s
+          )
+      );
+    }
+  }
+  ops::use_device(context_.common.device);
 }
 
 // The cut of an update changes nothing, so that one loss a side is enough.

@@ -55,7 +55,12 @@ class TuneRun {
       const train::TuneSpace& space,
       double share
   );
-  train::TuneRow measure(TuneSide& side, const train::Setting& setting) const;
+  static train::TuneRow found_or_measured(
+      const train::TuneResult& search,
+      TuneSide& side,
+      const train::Setting& setting
+  );
+  void compare_cpu(const train::TuneRow& after);
   void compare_loss(TuneSide& before, const train::Setting& setting);
 };
 

@@ -116,7 +116,9 @@ class Trial {
     result_.gradient_seconds.push_back(gradients);
     result_.update_seconds.push_back(update);
     result_.timed_seconds += waited + gradients + update;
-    result_.timed_tokens += batch_.tokens;
+    result_.rates.push_back(
+        static_cast<double>(batch_.tokens) / (waited + gradients + update)
+    );
   }
 };
 

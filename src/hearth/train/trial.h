@@ -25,8 +25,9 @@ struct TrialOptions {
 struct TrialResult {
   // Of each timed update.
   std::vector<double> gradient_seconds, update_seconds;
-  double timed_seconds = 0;  // in all, waiting for data included
-  std::uint64_t timed_tokens = 0;
+  // Tokens a second of each timed update, waiting for data included.
+  std::vector<double> rates;
+  double timed_seconds = 0;
   double stall_seconds = 0;
   std::uint64_t tokens = 0;
   std::int64_t steps = 0;
