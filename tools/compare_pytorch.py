@@ -170,7 +170,7 @@ def print_table(work, rows):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", default="b20,g124", help="of b20, g124, lora-q500")
+    parser.add_argument("--work", default="b20,g124", help="of b20, g124, lora05")
     parser.add_argument("--variants", default=".", help="regex over names such as bf16-compile-tuned")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4, help="PyTorch's steps in a round")

@@ -9,18 +9,26 @@ number of steps on a line; each line is answered by one of JSON. It answers
 once by itself, when warm.
 """
 import argparse
+import ctypes
 import json
+import os
+import re
 import sys
+import tempfile
 import time
 
-import torch
-from torch import nn
-from torch.nn import functional as F
+try:
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+except ImportError as missing:
+    print(json.dumps({"absent": str(missing)}), flush=True)
+    sys.exit(0)
 
 WORKS = {  # width, layers, heads, key heads, ffn, vocabulary; batch, length
     "b20": ((384, 6, 12, 12, 1024, 24576), (32, 256)),
     "g124": ((768, 12, 12, 12, 2048, 50304), (4, 1024)),
-    "lora-q500": ((896, 24, 14, 2, 4864, 151936), (4, 512)),
+    "lora05": ((896, 24, 14, 2, 4864, 151936), (4, 512)),
 }
 
 
@@ -147,6 +155,26 @@ def forget_peak():
         pass
 
 
+def matmul_isa(dtype):
+    """What oneDNN multiplies with, from what it says of one product."""
+    capability = torch.backends.cpu.get_cpu_capability().lower()
+    if dtype != torch.bfloat16:
+        return capability
+    a, libc = torch.ones(64, 64, dtype=dtype), ctypes.CDLL(None)
+    with tempfile.TemporaryFile("w+") as said:
+        sys.stdout.flush()
+        kept = os.dup(1)
+        os.dup2(said.fileno(), 1)
+        with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
+            a @ a
+        libc.fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+        said.seek(0)
+        found = re.search(r"exec,cpu,matmul,([^,]+),", said.read())
+    return found[1].split(":")[-1] if found else capability
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", choices=WORKS, required=True)
@@ -160,13 +188,17 @@ def main():
     if args.threads:
         torch.set_num_threads(args.threads)
     start = memory_mib("VmRSS")
-    trainer = Trainer(args)
+    try:
+        trainer = Trainer(args)
+    except ImportError as missing:
+        return answer(absent=str(missing))
+    isa = matmul_isa(torch.bfloat16 if args.precision == "bf16" else torch.float32)
     for _ in range(args.warm_up):
         trainer.step()
     process_peak = memory_mib("VmHWM")
     forget_peak()
     answer(torch=torch.__version__, threads=torch.get_num_threads(), tokens=trainer.tokens,
-           flops=trainer.flops, start_mib=start)
+           flops=trainer.flops, start_mib=start, isa=isa)
     for line in sys.stdin:
         seconds = [trainer.step() for _ in range(int(line))]
         steps_peak = memory_mib("VmHWM")

@@ -14,6 +14,8 @@ namespace hearth::bench {
 struct CaseContext {
   std::optional<hardware::Peaks> peaks;
   bool with_peers = false;
+  // Which of PyTorch's variants a training step is held against, a regex.
+  std::string peer_variants = "bf16-compile-tuned";
   std::uint64_t seed = 0;
   std::size_t last_cache_bytes = 0;
   // What the tokenizer cases use instead of generated ones; may be empty.

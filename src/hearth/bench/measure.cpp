@@ -193,6 +193,7 @@ hardware::Peaks measure_peaks(const hardware::Machine& machine) {
       measure_round(shared_pool(), buffer, peaks, progress);
     }
   }
+  measure_training(peaks, progress);
   progress.update(0, "disk");
   std::error_code ignored;
   std::filesystem::create_directories(env::cache_folder(), ignored);

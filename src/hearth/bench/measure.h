@@ -1,10 +1,12 @@
 #pragma once
 // Measures this machine's peaks: instruction loops per ISA and type, memory
-// read and copy on buffers far larger than the last cache, disk read. On one
+// read and copy on buffers far larger than the last cache, disk read, and what
+// training steps reach of them. On one
 // thread and on all; the best of several tries, since a peak is what the
 // machine can do when nothing disturbs it.
 #include <string>
 
+#include "hearth/base/progress.h"
 #include "hearth/hardware/machine.h"
 #include "hearth/hardware/peaks.h"
 
@@ -16,6 +18,10 @@ std::string machine_id(const hardware::Machine& machine);
 // Cores that programs kept busy during the last minute; 0 where it is not
 // known.
 double busy_cores();
+
+// Adds the share of peak that training reaches, by width and precision, on all
+// threads.
+void measure_training(hardware::Peaks& peaks, Progress& progress);
 
 // Takes under 30 seconds. Says what it is doing through Progress.
 hardware::Peaks measure_peaks(const hardware::Machine& machine);

@@ -45,6 +45,14 @@ std::shared_ptr<PythonPeer> PythonPeer::start(
     const std::string& script,
     const std::vector<std::string>& arguments
 ) {
+  std::vector<std::string> words = {interpreter(), "-c", script};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return start_program(words);
+}
+
+std::shared_ptr<PythonPeer> PythonPeer::start_program(
+    const std::vector<std::string>& words
+) {
   int in[2], out[2];
   if (::pipe(in) != 0) return nullptr;
   if (::pipe(out) != 0) {
@@ -54,8 +62,6 @@ std::shared_ptr<PythonPeer> PythonPeer::start(
   for (const int end : {in[1], out[0]}) ::fcntl(end, F_SETFD, FD_CLOEXEC);
   // A rival that dies must not take us with it.
   std::signal(SIGPIPE, SIG_IGN);
-  std::vector<std::string> words = {interpreter(), "-c", script};
-  words.insert(words.end(), arguments.begin(), arguments.end());
   std::shared_ptr<PythonPeer> peer(new PythonPeer);
   peer->process_ = spawn(words, in[0], out[1]);
   ::close(in[0]), ::close(out[1]);

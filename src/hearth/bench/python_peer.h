@@ -19,6 +19,10 @@ class PythonPeer {
       const std::string& script,
       const std::vector<std::string>& arguments
   );
+  // The same of any program that speaks so.
+  static std::shared_ptr<PythonPeer> start_program(
+      const std::vector<std::string>& words
+  );
   ~PythonPeer();
   PythonPeer(const PythonPeer&) = delete;
   PythonPeer& operator=(const PythonPeer&) = delete;

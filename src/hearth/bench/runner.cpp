@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/error.h"
 #include "hearth/base/memory.h"
 #include "hearth/base/thread_pool.h"
 
@@ -27,21 +28,42 @@ double scale_of(const std::string& unit) {
   return 1;
 }
 
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
 struct Samples {
   std::vector<double> ours, peers;
+  std::function<void(Row&)> after, after_peer;
+  std::string peer_missing;
 };
 
+// A rival that cannot run leaves ours to be measured alone.
+Timed start_peer(const BenchCase& c, std::string& missing) {
+  if (!c.prepare_peer) return {};
+  try {
+    return c.prepare_peer();
+  } catch (const Error& e) {
+    missing = e.what() + (e.hint().empty() ? "" : " (" + e.hint() + ")");
+    return {};
+  }
+}
+
 Samples measure(const BenchCase& c, const RunOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
   const Timed ours = c.prepare();
-  const Timed peer = c.prepare_peer ? c.prepare_peer() : Timed();
+  Samples s;
+  const Timed peer = start_peer(c, s.peer_missing);
   for (int i = 0; i < options.warm_up; ++i) {
     seconds_of(ours);
     if (peer.run && i == 0) seconds_of(peer);
   }
-  Samples s;
   double spent = 0, spent_by_peer = 0;
   for (int i = 0; i < options.max_repeats; ++i) {
     if (i >= options.min_repeats && spent >= options.seconds) break;
+    const bool over = options.limit > 0 && since(start) > options.limit;
+    if (over && i > 0 && (!peer.run || !s.peers.empty())) break;
     const bool peer_due =
         peer.run && (std::ssize(s.peers) < options.min_peer_repeats ||
                      spent_by_peer < options.seconds);
@@ -54,6 +76,8 @@ Samples measure(const BenchCase& c, const RunOptions& options) {
     spent += s.ours.back();
     if (peer_due) spent_by_peer += s.peers.back();
   }
+  s.after = ours.after;
+  s.after_peer = peer.after;
   return s;
 }
 
@@ -62,7 +86,12 @@ Samples measure(const BenchCase& c, const RunOptions& options) {
 Row run_case(const BenchCase& c, const RunOptions& options) {
   reset_memory_peak();
   RunOptions own = options;
-  if (c.repeats > 0) own.min_repeats = c.repeats, own.warm_up = 1;
+  const int repeats = options.repeats > 0 ? options.repeats : c.repeats;
+  if (repeats > 0) own.min_repeats = repeats, own.warm_up = 1;
+  if (options.repeats > 0) {
+    own.max_repeats = own.min_peer_repeats = repeats;
+    own.seconds = 0;
+  }
   const Samples s = measure(c, own);
   Row row;
   row.name = c.name;
@@ -79,11 +108,15 @@ Row run_case(const BenchCase& c, const RunOptions& options) {
   if (peak_bytes > 0) {
     row.peak_mib = static_cast<double>(peak_bytes) / (1 << 20);
   }
+  row.peer_missing = s.peer_missing;
   if (!s.peers.empty()) {
     row.peer = c.peer_name;
     row.vs_peer = median(s.peers) / typical;
     row.vs_peer_interval = ratio_interval(s.peers, s.ours);
+    row.peer_rate = row.rate / *row.vs_peer;
   }
+  if (s.after) s.after(row);
+  if (s.after_peer) s.after_peer(row);
   return row;
 }
 
@@ -98,10 +131,14 @@ Json to_json(const Row& row) {
   j["unit"] = row.unit;
   if (row.share_of_peak) j["share_of_peak"] = *row.share_of_peak;
   if (row.peak_mib) j["peak_mib"] = *row.peak_mib;
+  if (row.overhead) j["overhead"] = *row.overhead;
+  if (!row.peer_missing.empty()) j["peer_missing"] = row.peer_missing;
   if (row.vs_peer) {
     j["peer"] = row.peer;
     j["vs_peer"] = *row.vs_peer;
     j["vs_peer_95"] = {row.vs_peer_interval.low, row.vs_peer_interval.high};
+    j["peer_rate"] = *row.peer_rate;
+    if (row.peer_peak_mib) j["peer_peak_mib"] = *row.peer_peak_mib;
   }
   return j;
 }
@@ -111,6 +148,24 @@ std::string table_head(std::size_t width) {
       "{:<{}}  {:<8} {:>10} {:>7} {:>18} {:>8}  {}\n", "case", width, "isa",
       "ms", "spread", "rate", "of peak", "against the peer"
   );
+}
+
+// Under a training step: memory of both sides and the loop's overhead.
+static std::string step_line(const Row& r, std::size_t width) {
+  if (!r.overhead) return {};
+  std::string text = fmt::format("{:<{}}  ", "", width);
+  if (r.peak_mib) text += fmt::format("peak {:.0f} MiB, ", *r.peak_mib);
+  text += fmt::format("outside kernels {:.1f}%", 100 * *r.overhead);
+  if (r.peer_rate) {
+    text += fmt::format("; peer {:.4g} {}", *r.peer_rate, r.unit);
+  }
+  if (r.peer_peak_mib) {
+    text += fmt::format(
+        ", peak {:.0f} MiB: ours is {:.2f}x", *r.peer_peak_mib,
+        r.peak_mib.value_or(0) / *r.peer_peak_mib
+    );
+  }
+  return text + "\n";
 }
 
 std::string table_line(const Row& r, std::size_t width) {
@@ -125,10 +180,11 @@ std::string table_line(const Row& r, std::size_t width) {
     );
   }
   return fmt::format(
-      "{:<{}}  {:<8} {:>10.3f} {:>6.1f}% {:>18} {:>8}  {}\n", r.name, width,
-      r.isa.empty() ? "-" : r.isa, r.median_ms, 100 * r.spread, rate, share,
-      peer
-  );
+             "{:<{}}  {:<8} {:>10.3f} {:>6.1f}% {:>18} {:>8}  {}\n", r.name,
+             width, r.isa.empty() ? "-" : r.isa, r.median_ms, 100 * r.spread,
+             rate, share, peer
+         ) +
+         step_line(r, width);
 }
 
 }  // namespace hearth::bench

@@ -13,9 +13,13 @@
 
 namespace hearth::bench {
 
-// What one repeat runs: `run` is timed, `before` is not.
+struct Row;
+
+// What one repeat runs: `run` is timed, `before` is not. `after`, once all
+// repeats are through, may add to the row what only it knows.
 struct Timed {
   std::function<void()> run, before;
+  std::function<void(Row&)> after;
 
   Timed() = default;
   Timed(std::function<void()> timed, std::function<void()> untimed)
@@ -46,13 +50,20 @@ struct RunOptions {
   int warm_up = 2;
   // A peer that is slow is measured less often, but at least this often.
   int min_peer_repeats = 3;
+  // In place of a case's own number of repeats; 0: as it says.
+  int repeats = 0;
+  // After so many seconds a case ends with what it has, once each side ran.
+  double limit = 0;
 };
 
 struct Row {
   std::string name, isa, unit, peer;
+  std::string peer_missing;  // why there is no peer, where one was wanted
   int threads = 1, repeats = 0;
   double median_ms = 0, spread = 0, rate = 0;
   std::optional<double> share_of_peak, vs_peer, peak_mib;
+  // Of a training step, outside our ops; of the peer, its own figures.
+  std::optional<double> overhead, peer_rate, peer_peak_mib;
   Interval vs_peer_interval;
 };
 

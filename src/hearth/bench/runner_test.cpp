@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "hearth/base/error.h"
+
 namespace hearth::bench {
 namespace {
 
@@ -54,6 +56,55 @@ TEST(Runner, WhatComesBeforeIsNotTimedAndASlowPeerRunsLess) {
   EXPECT_EQ(before, 12);
   EXPECT_EQ(peers, 4);
   EXPECT_EQ(row.repeats, 10);
+}
+
+TEST(Runner, RepeatsAndALimitBoundACase) {
+  int ours = 0, peers = 0;
+  BenchCase c;
+  c.unit = "tokens/s";
+  c.work = 1, c.repeats = 5;
+  c.prepare = [&] { return [&] { ++ours; }; };
+  c.prepare_peer = [&] { return [&] { ++peers; }; };
+  EXPECT_EQ(run_case(c, {.repeats = 2}).repeats, 2);
+  EXPECT_EQ(ours, 3);  // and once to warm up
+  EXPECT_EQ(peers, 3);
+  // A limit that is over at once leaves one of each side.
+  EXPECT_EQ(run_case(c, {.limit = 1e-9}).repeats, 1);
+}
+
+TEST(Runner, APeerThatCannotRunLeavesOursAlone) {
+  BenchCase c;
+  c.unit = "tokens/s";
+  c.work = 1, c.repeats = 1;
+  c.prepare = [] { return [] {}; };
+  c.prepare_peer = []() -> Timed { throw Error("no torch", "install it"); };
+  const Row row = run_case(c, {.repeats = 1});
+  EXPECT_EQ(row.peer_missing, "no torch (install it)");
+  EXPECT_FALSE(to_json(row).contains("vs_peer"));
+}
+
+TEST(Runner, BothSidesMayAddWhatTheyKnow) {
+  BenchCase c;
+  c.unit = "tokens/s";
+  c.work = 100;
+  c.prepare = [] {
+    Timed t([] {});
+    t.after = [](Row& row) { row.overhead = 0.02, row.peak_mib = 100; };
+    return t;
+  };
+  c.prepare_peer = [] {
+    Timed t([] {});
+    t.after = [](Row& row) { row.peer_peak_mib = 200; };
+    return t;
+  };
+  const Row row = run_case(c, {.repeats = 2});
+  const Json j = to_json(row);
+  EXPECT_EQ(j["overhead"], 0.02);
+  EXPECT_EQ(j["peer_peak_mib"], 200);
+  EXPECT_TRUE(j.contains("peer_rate"));
+  const auto line = table_line(row, 4);
+  EXPECT_NE(line.find("outside kernels 2.0%"), std::string::npos);
+  EXPECT_NE(line.find("0.50x"), std::string::npos);
 }
 
 TEST(Runner, WhatWasNotMeasuredIsAbsent) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <regex>
 
@@ -8,6 +9,7 @@
 #include "hearth/base/spelling.h"
 #include "hearth/bench/cases.h"
 #include "hearth/bench/measure.h"
+#include "hearth/cli/bench_ablate.h"
 #include "hearth/cli/command.h"
 #include "hearth/cli/doctor_report.h"
 #include "hearth/ops/device.h"
@@ -62,13 +64,37 @@ std::vector<bench::BenchCase> select_cases(
   return chosen;
 }
 
+void check_flags(
+    std::int64_t repeats,
+    double limit,
+    double seconds,
+    std::int64_t tokens
+) {
+  if (repeats < 0 || repeats > 10000) {
+    throw UsageError(
+        fmt::format("--repeats must be 0 to 10000, got {}", repeats)
+    );
+  }
+  if (!(limit >= 0) || !(seconds >= 0)) {
+    throw UsageError("--limit and --seconds must not be negative");
+  }
+  if (tokens < 1) {
+    throw UsageError(
+        fmt::format("--tokens must be at least 1, got {}", tokens)
+    );
+  }
+}
+
 }  // namespace
 
 void cmd_bench(Context& context, const std::vector<std::string>& words) {
   std::vector<std::string> groups;
   std::string filter, tokenizer, text;
-  double seconds = 1.0;
-  bool peers = false, list = false;
+  std::string variants = "bf16-compile-tuned";
+  double seconds = 1.0, limit = 0;
+  std::int64_t repeats = 0;
+  bool peers = false, list = false, ablate = false;
+  AblateFlags ablation;
   std::string group_help = "Groups to run (default all): ";
   for (const auto& g : bench::case_groups()) {
     group_help += fmt::format("{} ({}); ", g.name, g.what);
@@ -80,21 +106,57 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
   args.rest("GROUP", groups, group_help);
   args.option("--filter", filter, "Only cases whose name this regex finds");
   args.option("--seconds", seconds, "Measuring time for each case");
+  args.option("--repeats", repeats, "So many repeats of each case, no more");
+  args.option(
+      "--limit", limit,
+      "Seconds: a case ends with what it has, and no further one starts"
+  );
   args.flag("--peer", peers, "Interleave the rival where it is installed");
+  args.option(
+      "--peer-variants", variants,
+      "For train --peer: which of PyTorch's {fp32,bf16}-{eager,compile}-"
+      "{plain,tuned}, a regex; . is all"
+  );
+  args.flag(
+      "--ablate", ablate,
+      "For train: switch one technique at a time; time, memory, loss"
+  );
+  args.option("--recipe", ablation.recipe, "For --ablate: a recipe of yours");
+  args.option(
+      "--tokens", ablation.tokens, "For --ablate: what each row trains on"
+  );
   args.option("--tokenizer", tokenizer, "For the data group: a tokenizer.json");
   args.option("--text", text, "For the data group: the text to tokenise");
   args.flag("--list", list, "Only list the cases");
   args.example("hearth bench base", "what the thread pool and memory cost");
   args.example("hearth bench --filter read --json", "one row for a script");
+  args.example(
+      "hearth bench train --filter b20 --peer --repeats 5",
+      "training steps, in turns with PyTorch's"
+  );
+  args.example("hearth bench train --ablate", "what each technique is worth");
   if (!context.parse(args, words)) return;
 
+  check_flags(repeats, limit, seconds, ablation.tokens);
   const DoctorReport machine = gather_report(context.common.device);
   ops::use_device(context.common.device);
+  if (ablate) {
+    if (groups != std::vector<std::string>{"train"}) {
+      throw UsageError(
+          "--ablate must be used with the group train",
+          "hearth bench train --ablate"
+      );
+    }
+    compile_filter(filter);
+    ablation.filter = filter, ablation.limit = limit;
+    return bench_ablate(context, ablation);
+  }
   const auto& cpu = machine.machine.cpu;
   const auto cases = select_cases(
       groups, filter,
       {.peaks = machine.peaks,
        .with_peers = peers,
+       .peer_variants = variants,
        .seed = context.common.seed,
        .last_cache_bytes = std::max(cpu.l3_bytes, cpu.l2_bytes),
        .tokenizer = tokenizer,
@@ -115,9 +177,22 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
   for (const auto& c : cases) width = std::max(width, c.name.size());
   if (!json) context.print(bench::table_head(width));
   Json rows = Json::array();
+  const auto start = std::chrono::steady_clock::now();
   for (const auto& c : cases) {
+    const std::chrono::duration<double> spent =
+        std::chrono::steady_clock::now() - start;
+    if (limit > 0 && spent.count() > limit) {
+      context.note(
+          fmt::format("--limit reached: {} and on were not run", c.name)
+      );
+      break;
+    }
     if (json) context.note(fmt::format("{} ...", c.name));
-    const bench::Row row = bench::run_case(c, {.seconds = seconds});
+    bench::RunOptions options{.seconds = seconds};
+    options.repeats = static_cast<int>(repeats);
+    if (limit > 0) options.limit = limit - spent.count();
+    const bench::Row row = bench::run_case(c, options);
+    if (!row.peer_missing.empty()) context.note("no peer: " + row.peer_missing);
     if (json) {
       rows.push_back(bench::to_json(row));
     } else {

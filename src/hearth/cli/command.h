@@ -43,6 +43,7 @@ void cmd_doctor(Context& context, const std::vector<std::string>& words);
 void cmd_train(Context& context, const std::vector<std::string>& words);
 void cmd_sweep(Context& context, const std::vector<std::string>& words);
 void cmd_plan(Context& context, const std::vector<std::string>& words);
+void cmd_tune(Context& context, const std::vector<std::string>& words);
 void cmd_bench(Context& context, const std::vector<std::string>& words);
 void cmd_inspect(Context& context, const std::vector<std::string>& words);
 void cmd_tokenizer_template(

@@ -20,6 +20,8 @@ constexpr Command kCommands[] = {
      cmd_doctor},
     {"plan", "predicted memory and time of a recipe, before anything runs",
      cmd_plan},
+    {"tune", "the fastest way to run a recipe here, measured; presets",
+     cmd_tune},
     {"train", "train a model from a recipe", cmd_train},
     {"sweep", "a grid of runs: resumable, with table and plot", cmd_sweep},
     {"bench", "measured tables with the share of this machine's peak",

@@ -57,6 +57,8 @@ train::PlanMachine this_machine(
   if (report.peaks) {
     m.peak_gflops =
         hardware::best_gops(*report.peaks, peak_type(recipe), m.threads);
+    m.training =
+        hardware::training_shares(*report.peaks, peak_type(recipe), m.threads);
   }
   return m;
 }

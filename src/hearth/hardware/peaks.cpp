@@ -42,6 +42,19 @@ double bandwidth_gb_s(const Peaks& peaks, std::string_view kind, int threads) {
   return 0;
 }
 
+std::vector<TrainingShare> training_shares(
+    const Peaks& peaks,
+    std::string_view dtype,
+    int threads
+) {
+  std::vector<TrainingShare> found;
+  for (const TrainingShare& t : peaks.training) {
+    if (t.dtype == dtype && t.threads == threads) found.push_back(t);
+  }
+  std::ranges::sort(found, {}, &TrainingShare::dim);
+  return found;
+}
+
 Json to_json(const Peaks& peaks) {
   Json j = {{"date", peaks.date}, {"machine", peaks.machine}};
   j["arithmetic"] = Json::array();
@@ -57,6 +70,14 @@ Json to_json(const Peaks& peaks) {
   for (const BandwidthPeak& p : peaks.bandwidth) {
     j["bandwidth"].push_back(
         {{"kind", p.kind}, {"threads", p.threads}, {"gb_s", p.gb_s}}
+    );
+  }
+  for (const TrainingShare& t : peaks.training) {
+    j["training"].push_back(
+        {{"dtype", t.dtype},
+         {"threads", t.threads},
+         {"dim", t.dim},
+         {"share", t.share}}
     );
   }
   if (peaks.disk_read_gb_s) j["disk_read_gb_s"] = *peaks.disk_read_gb_s;
@@ -76,6 +97,12 @@ Peaks peaks_from_json(const Json& json, std::string_view name) {
     }
     for (const Json& b : json.at("bandwidth")) {
       p.bandwidth.push_back({b.at("kind"), b.at("threads"), b.at("gb_s")});
+    }
+    // Records of earlier versions have none.
+    for (const Json& t : json.value("training", Json::array())) {
+      p.training.push_back(
+          {t.at("dtype"), t.at("threads"), t.at("dim"), t.at("share")}
+      );
     }
     if (json.contains("disk_read_gb_s"))
       p.disk_read_gb_s = json["disk_read_gb_s"];

@@ -23,11 +23,21 @@ struct BandwidthPeak {
   double gb_s = 0;  // 1e9 bytes
 };
 
+// What a whole training step reaches of the best arithmetic peak of its type,
+// by the width of the model.
+struct TrainingShare {
+  std::string dtype;  // fp32, bf16
+  int threads = 1;
+  int dim = 0;
+  double share = 0;
+};
+
 struct Peaks {
   std::string date;     // UTC, ISO 8601
   std::string machine;  // what it was measured on; another one's do not count
   std::vector<ArithmeticPeak> arithmetic;
   std::vector<BandwidthPeak> bandwidth;
+  std::vector<TrainingShare> training;
   std::optional<double> disk_read_gb_s;
   std::string disk_note;  // how, or why not
 };
@@ -40,6 +50,12 @@ double best_gops(
     std::string_view isa = {}
 );
 double bandwidth_gb_s(const Peaks& peaks, std::string_view kind, int threads);
+// Narrowest model first; empty when not measured.
+std::vector<TrainingShare> training_shares(
+    const Peaks& peaks,
+    std::string_view dtype,
+    int threads
+);
 
 Json to_json(const Peaks& peaks);
 Peaks peaks_from_json(const Json& json, std::string_view name);

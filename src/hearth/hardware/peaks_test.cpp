@@ -31,6 +31,9 @@ TEST_F(PeaksTest, ComeBackForTheSameMachineOnly) {
   p.arithmetic = {{"avx2", "fp32", 2, 100}, {"avx512", "fp32", 2, 230}};
   p.bandwidth = {{"read", 2, 47.5}};
   p.disk_read_gb_s = 1.5;
+  p.training = {
+      {"bf16", 2, 256, 0.6}, {"bf16", 2, 64, 0.3}, {"fp32", 2, 64, 0.4}
+  };
   EXPECT_FALSE(load_peaks("here"));
   store_peaks(p);
   EXPECT_FALSE(load_peaks("there"));
@@ -42,6 +45,11 @@ TEST_F(PeaksTest, ComeBackForTheSameMachineOnly) {
   EXPECT_DOUBLE_EQ(best_gops(*back, "bf16", 2), 0);
   EXPECT_DOUBLE_EQ(bandwidth_gb_s(*back, "read", 2), 47.5);
   EXPECT_DOUBLE_EQ(*back->disk_read_gb_s, 1.5);
+  const auto shares = training_shares(*back, "bf16", 2);
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(shares[0].dim, 64);
+  EXPECT_DOUBLE_EQ(shares[1].share, 0.6);
+  EXPECT_TRUE(training_shares(*back, "bf16", 1).empty());
 }
 
 TEST_F(PeaksTest, ADamagedRecordIsMeasuredAnew) {

@@ -155,6 +155,11 @@ ops::HeadLoss Decoder::loss(
   const auto h = run(embed(ids, table, pass), pass, nullptr);
   if (!pass.training) options.input_gradient = options.weight_gradient = false;
   if (!head_->trainable) options.weight_gradient = false;
+  if (!pass.fused_head) {
+    return ops::head_loss_unfused(
+        h, head, targets, weights, options.terms, head_->packed
+    );
+  }
   return ops::head_loss(h, head, targets, weights, options, {}, head_->packed);
 }
 

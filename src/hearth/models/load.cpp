@@ -124,25 +124,6 @@ mx::Dtype compute_of(const io::ModelSource& source) {
   return wide ? mx::float32 : mx::bfloat16;
 }
 
-// The fused loss takes the head, and the embedding is gathered from, as plain
-// rows; other frozen matrices are only packed.
-void prepare(
-    const Decoder& decoder,
-    nn::Parameter& p,
-    mx::Dtype compute,
-    Use use
-) {
-  if (!ops::on_cpu({}) || !p.filled) return;
-  if (!p.matrix || p.quantized || p.value.size() == 0) return;
-  nn::pack(
-      p, compute,
-      use == Use::inference ? ops::PackedOrders::forward
-                            : ops::PackedOrders::both
-  );
-  const bool plain = &p == &decoder.head() || &p == &decoder.embedding();
-  if (use != Use::training && !plain && !p.trainable) p.drop_value();
-}
-
 }  // namespace
 
 std::string config_name(const io::ModelSource& source) {
@@ -192,6 +173,25 @@ mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p) {
   auto norms = mx::sqrt(mx::sum(mx::square(w), -1));
   norms.eval();
   return norms;
+}
+
+// The fused loss takes the head, and the embedding is gathered from, as plain
+// rows; other frozen matrices are only packed.
+void prepare(
+    const Decoder& decoder,
+    nn::Parameter& p,
+    mx::Dtype compute,
+    Use use
+) {
+  if (!ops::on_cpu({}) || !p.filled) return;
+  if (!p.matrix || p.quantized || p.value.size() == 0) return;
+  nn::pack(
+      p, compute,
+      use == Use::inference ? ops::PackedOrders::forward
+                            : ops::PackedOrders::both
+  );
+  const bool plain = &p == &decoder.head() || &p == &decoder.embedding();
+  if (use != Use::training && !plain && !p.trainable) p.drop_value();
 }
 
 void prepare(Decoder& decoder, mx::Dtype compute, Use use) {

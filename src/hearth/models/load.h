@@ -66,5 +66,12 @@ std::string config_name(const io::ModelSource& source);
 // Makes matrices ready for the kernels as `use` wants them, after their values
 // were set. A GPU has no packed copies.
 void prepare(Decoder& decoder, mx::Dtype compute, Use use);
+// The same for one of its parameters.
+void prepare(
+    const Decoder& decoder,
+    nn::Parameter& p,
+    mx::Dtype compute,
+    Use use
+);
 
 }  // namespace hearth::models

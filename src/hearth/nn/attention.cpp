@@ -1,7 +1,6 @@
 #include "hearth/nn/attention.h"
 
 #include "hearth/ops/arithmetic.h"
-#include "hearth/ops/attention.h"
 
 namespace hearth::nn {
 namespace {
@@ -82,6 +81,17 @@ std::vector<mx::array> Attention::project(
   return {q, k, v};
 }
 
+mx::array Attention::attend_unfused(
+    const std::vector<mx::array>& qkv,
+    const ops::AttentionOptions& options
+) const {
+  const auto& c = config_;
+  const auto parts =
+      c.joint ? mx::split(qkv[0], mx::Shape{c.heads, c.heads + c.kv_heads}, 2)
+              : qkv;
+  return ops::attention_reference(parts[0], parts[1], parts[2], options);
+}
+
 mx::array Attention::attend(
     const std::vector<mx::array>& qkv,
     const Pass& pass,
@@ -95,6 +105,7 @@ mx::array Attention::attend(
       .query_segments = pass.segments
   };
   if (pass.caches == nullptr) {
+    if (!pass.fused_attention) return attend_unfused(qkv, options);
     if (!c.joint) return ops::attention(qkv[0], qkv[1], qkv[2], options);
     return ops::attention_qkv(qkv[0], c.heads, c.kv_heads, options);
   }

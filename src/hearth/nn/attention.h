@@ -9,6 +9,7 @@
 #include "hearth/nn/linear.h"
 #include "hearth/nn/norm.h"
 #include "hearth/nn/rotary.h"
+#include "hearth/ops/attention.h"
 
 namespace hearth::nn {
 
@@ -51,6 +52,10 @@ class Attention {
   std::optional<Norm> q_norm_, k_norm_;
 
   std::vector<mx::array> project(const mx::array& x, const Pass& pass) const;
+  mx::array attend_unfused(
+      const std::vector<mx::array>& qkv,
+      const ops::AttentionOptions& options
+  ) const;
   mx::array attend(
       const std::vector<mx::array>& qkv,
       const Pass& pass,

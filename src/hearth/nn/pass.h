@@ -30,6 +30,11 @@ struct Pass {
   std::optional<mx::array> noise;
   // NEFTune: noise on the embeddings of alpha / sqrt(length width).
   float embedding_noise = 0;
+  // Off, the definition runs in MLX's own ops: every score is held. What the
+  // fused op saves is measured against it.
+  bool fused_attention = true;
+  // Off, all logits are held between the head's product and the loss.
+  bool fused_head = true;
   // One for each layer while decoding; else empty.
   std::vector<std::shared_ptr<ops::KvCache>>* caches = nullptr;
 };

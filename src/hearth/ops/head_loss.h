@@ -53,6 +53,19 @@ HeadLoss head_loss(
     mx::StreamOrDevice s = {}
 );
 
+// The same in two steps, with every logit held between them: the product by our
+// kernels, in h's dtype, and the loss in MLX's own ops. What the fused op saves
+// is measured against it.
+HeadLoss head_loss_unfused(
+    const mx::array& h,
+    const mx::array& w,
+    const mx::array& targets,
+    const std::optional<mx::array>& weights = {},
+    const LossTerms& terms = {},
+    std::shared_ptr<const PackedWeight> packed = nullptr,
+    mx::StreamOrDevice s = {}
+);
+
 // log p(target) of each token, for losses that are functions of it (policy
 // gradients): its gradient takes any upstream value per token. Tokens with a
 // negative target give 0.

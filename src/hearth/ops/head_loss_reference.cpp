@@ -1,5 +1,6 @@
 // What head_loss means, in MLX's own ops.
 #include "hearth/ops/head_loss.h"
+#include "hearth/ops/linear.h"
 
 namespace hearth::ops {
 namespace {
@@ -71,6 +72,11 @@ Tokens tokens_of(
   return {mx::maximum(t, none, s), w, mx::not_equal(w, zero, s)};
 }
 
+mx::array capped(const On& on, const mx::array& l, float soft_cap) {
+  if (soft_cap == 0) return l;
+  return on.times(mx::tanh(on.times(l, 1 / soft_cap), on.s), soft_cap);
+}
+
 // [tokens, vocabulary]. A dropped token's are those of zeros, so that nothing
 // it holds can reach a gradient.
 mx::array logits_of(
@@ -85,11 +91,10 @@ mx::array logits_of(
   const auto kept = mx::where(
       mx::expand_dims(counting, -1, s), flat, mx::zeros_like(flat, s), s
   );
-  auto l = mx::matmul(
+  const auto l = mx::matmul(
       on.wide(kept), mx::transpose(on.wide(mx::astype(w, h.dtype(), s)), s), s
   );
-  if (soft_cap == 0) return l;
-  return on.times(mx::tanh(on.times(l, 1 / soft_cap), s), soft_cap);
+  return capped(on, l, soft_cap);
 }
 
 mx::array taken(const On& on, const mx::array& l, const mx::array& targets) {
@@ -156,21 +161,16 @@ mx::array teacher_term(
   );
 }
 
-}  // namespace
-
-HeadLoss head_loss_reference(
-    const mx::array& h,
-    const mx::array& w,
-    const mx::array& targets,
-    const std::optional<mx::array>& weights,
+HeadLoss loss_of_logits(
+    const On& on,
+    const mx::array& l,
+    const Tokens& tokens,
+    const mx::Shape& shape,
     const LossTerms& terms,
-    const Teacher& teacher,
-    mx::StreamOrDevice s
+    const Teacher& teacher
 ) {
-  const On on{s};
-  const auto wide = h.dtype() == mx::float64 ? mx::float64 : mx::float32;
-  const auto [t, weight, counting] = tokens_of(on, targets, weights, wide);
-  const auto l = logits_of(on, h, w, counting, terms.soft_cap);
+  const auto s = on.s;
+  const auto& [t, weight, counting] = tokens;
   const auto lse = mx::squeeze(on.lse(l), -1, s);
   const auto target = taken(on, l, t);
   const float smooth = terms.label_smoothing;
@@ -190,8 +190,43 @@ HeadLoss head_loss_reference(
       mx::where(counting, mx::multiply(weight, each, s), zero, s);
   return {
       mx::sum(losses, s), mx::stop_gradient(mx::sum(weight, s), s),
-      mx::stop_gradient(mx::reshape(log_probs, targets.shape(), s), s)
+      mx::stop_gradient(mx::reshape(log_probs, shape, s), s)
   };
+}
+
+}  // namespace
+
+HeadLoss head_loss_reference(
+    const mx::array& h,
+    const mx::array& w,
+    const mx::array& targets,
+    const std::optional<mx::array>& weights,
+    const LossTerms& terms,
+    const Teacher& teacher,
+    mx::StreamOrDevice s
+) {
+  const On on{s};
+  const auto wide = h.dtype() == mx::float64 ? mx::float64 : mx::float32;
+  const auto tokens = tokens_of(on, targets, weights, wide);
+  const auto l = logits_of(on, h, w, tokens.counting, terms.soft_cap);
+  return loss_of_logits(on, l, tokens, targets.shape(), terms, teacher);
+}
+
+HeadLoss head_loss_unfused(
+    const mx::array& h,
+    const mx::array& w,
+    const mx::array& targets,
+    const std::optional<mx::array>& weights,
+    const LossTerms& terms,
+    std::shared_ptr<const PackedWeight> packed,
+    mx::StreamOrDevice s
+) {
+  const On on{s};
+  const auto tokens = tokens_of(on, targets, weights, mx::float32);
+  const auto flat = mx::reshape(h, {-1, h.shape(-1)}, s);
+  const auto product = linear(flat, w, {}, std::move(packed), s);
+  const auto l = capped(on, on.wide(product), terms.soft_cap);
+  return loss_of_logits(on, l, tokens, targets.shape(), terms, {});
 }
 
 mx::array head_log_probs_reference(

@@ -74,6 +74,33 @@ TEST_F(HeadLossOp, LogProbsAreThoseOfTheReference) {
   }
 }
 
+// The two-step form that the fused one is measured against: the same loss and
+// gradients, with dropped tokens, smoothing and a cap.
+TEST_F(HeadLossOp, UnfusedIsTheSameLoss) {
+  Problem p(40, 90, 24, mx::float32);
+  p.targets = mx::where(
+      mx::less(mx::arange(40), mx::array(3)), mx::array(-1), p.targets
+  );
+  LossTerms terms;
+  terms.label_smoothing = 0.1f, terms.z_loss = 1e-3f, terms.soft_cap = 20;
+  const auto all = [&](auto&& loss_of) {
+    auto [loss, g] = mx::vjp(
+        [&](const Arrays& v) { return Arrays{loss_of(v[0], v[1]).loss_sum}; },
+        {p.h, p.w}, {mx::array(1.0f)}
+    );
+    return Arrays{loss[0], g[0], g[1]};
+  };
+  const auto want = all([&](const mx::array& h, const mx::array& w) {
+    return head_loss_reference(h, w, p.targets, p.weights, terms);
+  });
+  const auto got = all([&](const mx::array& h, const mx::array& w) {
+    return head_loss_unfused(h, w, p.targets, p.weights, terms);
+  });
+  EXPECT_NEAR(got[0].item<float>(), want[0].item<float>(), 1e-3);
+  EXPECT_LT(distance(got[1], want[1]), 1e-5);
+  EXPECT_LT(distance(got[2], want[2]), 1e-5);
+}
+
 // The smallest chunks against one: the same losses, and gradients that differ
 // by no more than the order of a sum.
 TEST_F(HeadLossOp, ChunksDoNotMatter) {

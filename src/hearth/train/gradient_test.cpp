@@ -21,6 +21,17 @@ models::DecoderConfig tiny() {
   return c;
 }
 
+models::DecoderConfig gpt2() {
+  auto config = tiny();
+  config.gpt2_layout = true, config.gated = false, config.tie = false;
+  config.kv_heads = config.heads = 2;
+  config.rope.reset();
+  config.norm.kind = nn::NormKind::layer;
+  config.qkv_bias = config.out_bias = config.mlp_bias = true;
+  config.act = ops::Activation::gelu_tanh;
+  return config;
+}
+
 std::unique_ptr<models::Decoder> make(const models::DecoderConfig& config) {
   auto model = std::make_unique<models::Decoder>(config);
   for (nn::Parameter* p : model->parameters().all()) {
@@ -104,14 +115,7 @@ TEST(Gradient, ReachesALearntAlphaAndBeta) {
 }
 
 TEST(Gradient, HoldsForGptTwosLayout) {
-  auto config = tiny();
-  config.gpt2_layout = true, config.gated = false, config.tie = false;
-  config.kv_heads = config.heads = 2;
-  config.rope.reset();
-  config.norm.kind = nn::NormKind::layer;
-  config.qkv_bias = config.out_bias = config.mlp_bias = true;
-  config.act = ops::Activation::gelu_tanh;
-  expect_gradients_hold(config);
+  expect_gradients_hold(gpt2());
 }
 
 TEST(Gradient, HoldsForGemmasNorms) {
@@ -121,6 +125,29 @@ TEST(Gradient, HoldsForGemmasNorms) {
   config.windows = {3, 0};
   config.embedding_scale = 4;
   expect_gradients_hold(config);
+}
+
+// What `bench train --ablate` switches off computes the same thing another way.
+TEST(Gradient, UnfusedAttentionAndHeadGiveTheSame) {
+  for (const auto& config : {tiny(), gpt2()}) {
+    const auto model = make(config);
+    const auto m = make_micro_batch(batch(), 0, 3);
+    const auto fused = gradients_of(*model, LanguageModel(), m, mx::float32);
+    for (const bool attention : {true, false}) {
+      const LanguageModel unfused(
+          {.fused_attention = !attention, .fused_head = attention}
+      );
+      const auto g = gradients_of(*model, unfused, m, mx::float32);
+      EXPECT_NEAR(g.loss_sum, fused.loss_sum, 1e-3);
+      EXPECT_EQ(g.weight_sum, fused.weight_sum);
+      for (std::size_t i = 0; i < g.arrays.size(); ++i) {
+        const auto apart =
+            mx::max(mx::abs(mx::subtract(g.arrays[i], fused.arrays[i])));
+        const auto size = mx::max(mx::abs(fused.arrays[i]));
+        EXPECT_LT(apart.item<float>(), 1e-4 * (size.item<float>() + 1));
+      }
+    }
+  }
 }
 
 TEST(Gradient, CheckpointedBlocksGiveTheSame) {

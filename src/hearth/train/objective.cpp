@@ -12,6 +12,8 @@ ObjectiveValue LanguageModel::operator()(
   options.terms.z_loss = options_.z_loss;
   nn::Pass noisy = pass;
   noisy.embedding_noise = options_.neftune;
+  noisy.fused_attention = options_.fused_attention;
+  noisy.fused_head = options_.fused_head;
   const auto loss =
       model.loss(batch.ids, batch.targets, batch.weights, noisy, options);
   return {loss.loss_sum, loss.weight_sum};

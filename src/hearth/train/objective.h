@@ -29,6 +29,8 @@ class Objective {
 struct LanguageModelOptions {
   float label_smoothing = 0, z_loss = 0;
   float neftune = 0;  // noise on the embeddings while training
+  // As nn::Pass has them; off to measure what fusing is worth.
+  bool fused_attention = true, fused_head = true;
 };
 
 // Cross-entropy of the next token, weighted by the batch's weights.

@@ -1,10 +1,6 @@
 #include "hearth/train/planner.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
@@ -12,39 +8,12 @@
 #include "hearth/io/model_source.h"
 #include "hearth/models/family.h"
 #include "hearth/models/load.h"
-#include "hearth/ops/execution.h"
-#include "hearth/train/session.h"
+#include "hearth/train/plan_advice_impl.h"
+#include "hearth/train/plan_cutting_impl.h"
+#include "hearth/train/step_time.h"
 
 namespace hearth::train {
 namespace {
-
-// Products are at their best from a few thousand tokens on, and memory grows
-// with every one.
-constexpr std::int64_t kUsualMicroTokens = 8192;
-// Below so many tokens computing blocks again costs less than small products.
-constexpr std::int64_t kLeastMicroTokens = 1024;
-
-// The share of the measured peak that a whole training step is taken to reach,
-// by width of the model. Estimates, not yet held against runs: narrow models
-// spend more on all that is not a product.
-struct Efficiency {
-  double dim, share;
-};
-constexpr Efficiency kEfficiency[] =
-    {{64, 0.20}, {128, 0.35}, {256, 0.52}, {384, 0.65}, {768, 0.75}};
-
-double efficiency(double dim) {
-  const Efficiency* last = std::end(kEfficiency) - 1;
-  if (dim <= kEfficiency[0].dim) return kEfficiency[0].share;
-  if (dim >= last->dim) return last->share;
-  const auto* above = std::ranges::find_if(kEfficiency, [&](const auto& e) {
-    return e.dim >= dim;
-  });
-  const auto* below = above - 1;
-  const double t =
-      std::log(dim / below->dim) / std::log(above->dim / below->dim);
-  return below->share + t * (above->share - below->share);
-}
 
 int vocabulary_of(const Recipe& recipe) {
   if (recipe.model.vocab > 0) return recipe.model.vocab;
@@ -54,173 +23,6 @@ int vocabulary_of(const Recipe& recipe) {
   const auto tokenizer =
       data::Tokenizer::load(data::tokenizer_path(recipe.data));
   return static_cast<int>(tokenizer->id_limit());
-}
-
-MemoryQuestion question_of(
-    const Recipe& r,
-    const PlannedModel& model,
-    const PlanMachine& machine,
-    std::int64_t rows,
-    const std::string& checkpointing
-) {
-  MemoryQuestion q;
-  q.model = model.config;
-  q.quantized_bytes = r.lora ? model.quantized_bytes : 0;
-  q.bf16 = r.train.precision != "fp32";
-  q.lora = r.lora;
-  q.optim = r.optim;
-  q.preference = r.train.objective == "dpo";
-  q.label_smoothing = static_cast<float>(r.train.label_smoothing);
-  q.step_tokens = static_cast<std::int64_t>(r.step_tokens());
-  q.lengths = r.train.seq_lengths;
-  if (q.lengths.empty()) q.lengths = {r.data.length};
-  q.rows = rows;
-  q.together = static_cast<int>(r.train.eval_interval);
-  q.checkpointed = checkpointed_layers(checkpointing, model.config.layers);
-  q.prefetch = r.data.prefetch;
-  q.threads = machine.threads;
-  q.table = machine.table != nullptr ? machine.table
-                                     : &ops::current_execution().kernels;
-  return q;
-}
-
-// One way to cut a step, and what it takes.
-struct Cut {
-  std::int64_t rows;
-  std::string checkpointing;
-  MemoryTable memory;
-  bool fits;
-};
-
-class Cutting {
- public:
-  Cutting(const Recipe& r, const PlannedModel& m, const PlanMachine& machine)
-      : recipe_(r), model_(m), machine_(machine), batch_(batch_choice(r)) {}
-
-  const BatchChoice& batch() const { return batch_; }
-
-  // The first that fits: usual rows, fewer, blocks again, one row. Without
-  // one, the smallest.
-  Cut choose() const {
-    const std::string& asked = recipe_.train.checkpointing;
-    const auto longest = recipe_.longest();
-    std::vector<Cut> tried;
-    const auto go = [&](const std::string& policy, std::int64_t least_tokens) {
-      for (std::int64_t rows = batch_.rows;; rows = (rows + 1) / 2) {
-        tried.push_back(at(rows, policy));
-        const bool smaller =
-            !batch_.pinned && rows > 1 && rows / 2 * longest >= least_tokens;
-        if (tried.back().fits || !smaller) return tried.back().fits;
-      }
-    };
-    if (asked != "auto") {
-      go(asked, 1);
-    } else if (!go("none", kLeastMicroTokens)) {
-      go("all", 1);
-    }
-    return tried.back();
-  }
-
-  Cut at(std::int64_t rows, const std::string& policy) const {
-    Cut c{rows, policy, predict_memory(question(rows, policy)), true};
-    c.fits = machine_.budget == 0 || c.memory.total() <= machine_.budget;
-    return c;
-  }
-
-  // Where the batch policy takes the rows: doubled while a step takes less than
-  // half of the budget, as long as the whole process stays within it.
-  std::int64_t settle(const Cut& cut) const {
-    std::int64_t rows = cut.rows;
-    if (batch_.pinned || machine_.budget == 0) return rows;
-    while (rows < batch_.all &&
-           predict_charged(question(rows, cut.checkpointing)) <
-               machine_.budget / 2) {
-      const std::int64_t next = std::min(2 * rows, batch_.all);
-      if (!at(next, cut.checkpointing).fits) break;
-      rows = next;
-    }
-    return rows;
-  }
-
- private:
-  const Recipe& recipe_;
-  const PlannedModel& model_;
-  const PlanMachine& machine_;
-  BatchChoice batch_;
-
-  MemoryQuestion question(std::int64_t rows, const std::string& policy) const {
-    return question_of(recipe_, model_, machine_, rows, policy);
-  }
-};
-
-struct Change {
-  std::string words;  // overrides, as typed
-  std::function<void(Recipe&)> apply;
-};
-
-// From the one that costs least to the one that changes most.
-std::vector<Change> changes_for(const Recipe& r) {
-  std::vector<Change> all;
-  const auto& t = r.train;
-  if (t.micro_batch_size > 1 || t.gradient_accumulation_steps > 0) {
-    all.push_back({"train.micro_batch_size=1", [](Recipe& x) {
-                     const auto tokens = x.step_tokens();
-                     x.train.micro_batch_size = 1;
-                     x.train.gradient_accumulation_steps = 0;
-                     x.train.tokens_per_step =
-                         static_cast<std::int64_t>(tokens);
-                   }});
-  }
-  if (t.checkpointing != "all" && t.checkpointing != "auto") {
-    all.push_back({"train.checkpointing=all", [](Recipe& x) {
-                     x.train.checkpointing = "all";
-                   }});
-  }
-  if (t.precision == "fp32") {
-    all.push_back({"train.precision=bf16", [](Recipe& x) {
-                     x.train.precision = "bf16";
-                   }});
-  }
-  if (!r.lora && (r.optim.name == "adamw" || r.optim.name == "muon")) {
-    all.push_back({"optim.name=adamw8bit", [](Recipe& x) {
-                     x.optim.name = "adamw8bit";
-                   }});
-  }
-  const auto shorter = r.longest() / 2;
-  if (t.seq_lengths.empty() && shorter >= 128) {
-    all.push_back(
-        {fmt::format("data.length={}", shorter),
-         [shorter](Recipe& x) { x.data.length = shorter; }}
-    );
-  }
-  if (!r.model.from.empty() && !r.lora) {
-    all.push_back({"lora.rank=16", [](Recipe& x) { x.lora.emplace(); }});
-  }
-  return all;
-}
-
-std::string smallest_change(
-    const Recipe& recipe,
-    const PlannedModel& model,
-    const PlanMachine& machine
-) {
-  const auto fits = [&](const Recipe& r) {
-    return Cutting(r, model, machine).choose().fits;
-  };
-  const auto changes = changes_for(recipe);
-  for (const Change& c : changes) {
-    Recipe one = recipe;
-    c.apply(one);
-    if (fits(one)) return c.words;
-  }
-  Recipe several = recipe;
-  std::vector<std::string> words;
-  for (const Change& c : changes) {
-    c.apply(several);
-    words.push_back(c.words);
-    if (fits(several)) return fmt::format("{}", fmt::join(words, " "));
-  }
-  return {};
 }
 
 void explain(Plan& plan, const Cutting& cutting, const Recipe& recipe) {
@@ -260,9 +62,9 @@ void explain(Plan& plan, const Cutting& cutting, const Recipe& recipe) {
   if (!automatic) {
     why.push_back("checkpointing as the recipe says: " + plan.checkpointing);
   } else if (plan.checkpointing == "none") {
-    why.push_back("no checkpointing: activations fit");
+    why.emplace_back("no checkpointing: activations fit");
   } else {
-    why.push_back(
+    why.emplace_back(
         "all blocks are computed again: activations would not fit otherwise"
     );
   }
@@ -286,39 +88,6 @@ PlannedModel planned_model(const Recipe& recipe) {
   return model;
 }
 
-BatchChoice batch_choice(const Recipe& recipe) {
-  BatchChoice b;
-  const auto length = recipe.longest();
-  b.all = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(recipe.step_tokens()) / length
-  );
-  const auto& t = recipe.train;
-  std::int64_t rows = t.micro_batch_size;
-  if (rows == 0 && t.gradient_accumulation_steps > 0) {
-    rows = (b.all + t.gradient_accumulation_steps - 1) /
-           t.gradient_accumulation_steps;
-  }
-  b.pinned = rows > 0 || !t.dynamic_batch;
-  if (rows == 0) {
-    rows = std::clamp<std::int64_t>(kUsualMicroTokens / length, 1, b.all);
-  }
-  b.rows = std::min(rows, b.all);
-  return b;
-}
-
-double training_flops(
-    const models::DecoderConfig& model,
-    const ParameterCount& parameters,
-    bool adapters,
-    std::int64_t length
-) {
-  const double attention = 12.0 * model.layers * model.heads * model.head_dim *
-                           static_cast<double>(length);
-  const auto all = static_cast<double>(parameters.all - parameters.gathered);
-  const auto trained = static_cast<double>(parameters.trained);
-  return (adapters ? 4 * all + 2 * trained : 6 * all) + attention;
-}
-
 Plan make_plan(
     const Recipe& recipe,
     const PlannedModel& model,
@@ -337,7 +106,11 @@ Plan make_plan(
   plan.memory = cutting.at(plan.settled_rows, cut.checkpointing).memory;
   plan.accumulation =
       (cutting.batch().all + plan.settled_rows - 1) / plan.settled_rows;
-  if (!cut.fits) plan.advice = smallest_change(recipe, model, machine);
+  if (!cut.fits) {
+    plan.advice = smallest_change(recipe, [&](const Recipe& r) {
+      return Cutting(r, model, machine).choose().fits;
+    });
+  }
   plan.parameters = count_parameters(model.config, recipe.lora);
   plan.step_flops = training_flops(
                         model.config, plan.parameters, recipe.lora.has_value(),
@@ -345,16 +118,7 @@ Plan make_plan(
                     ) *
                     static_cast<double>(recipe.step_tokens());
   if (recipe.train.epochs <= 0) plan.steps = recipe.train.steps;
-  if (machine.peak_gflops > 0) {
-    // A block that is computed again runs forward twice.
-    const auto again =
-        checkpointed_layers(plan.checkpointing, model.config.layers);
-    const auto blocks = static_cast<double>(std::ranges::count(again, true));
-    const double more = 1 + blocks / model.config.layers / 3;
-    plan.step_seconds =
-        plan.step_flops * more /
-        (machine.peak_gflops * 1e9 * efficiency(model.config.dim));
-  }
+  plan.step_seconds = step_seconds(plan, model.config, machine);
   explain(plan, cutting, recipe);
   return plan;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/base/json.h"
+#include "hearth/hardware/peaks.h"
 #include "hearth/train/memory_model.h"
 #include "hearth/train/recipe.h"
 
@@ -21,6 +22,8 @@ struct PlanMachine {
   int threads = 1;
   const kernels::Table* table = nullptr;  // null: the best of this machine
   double peak_gflops = 0;  // in the recipe's precision; 0: not measured
+  // Of that peak, by width, narrowest first; empty: what is typical.
+  std::vector<hardware::TrainingShare> training;
 };
 
 // The model a recipe trains: of model.from, or a new one, whose vocabulary the

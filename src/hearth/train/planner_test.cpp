@@ -5,6 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/models/decoder.h"
 #include "hearth/train/buffer_pool.h"
+#include "hearth/train/step_time.h"
 
 namespace hearth::train {
 namespace {
@@ -104,6 +105,28 @@ TEST(Planner, AdviceFitsWhenItIsTaken) {
   EXPECT_THROW(check_fits(plan), OutOfMemory);
   r.train.micro_batch_size = 1;
   EXPECT_TRUE(plan_of(r, budget).fits);
+}
+
+TEST(StepTime, TheShareOfPeakLiesBetweenMeasuredWidths) {
+  const std::vector<hardware::TrainingShare> measured = {
+      {"bf16", 2, 64, 0.2}, {"bf16", 2, 256, 0.6}
+  };
+  EXPECT_DOUBLE_EQ(training_share(measured, 32), 0.2);
+  EXPECT_DOUBLE_EQ(training_share(measured, 64), 0.2);
+  EXPECT_NEAR(training_share(measured, 128), 0.4, 1e-12);
+  EXPECT_DOUBLE_EQ(training_share(measured, 4096), 0.6);
+}
+
+TEST(StepTime, FollowsWhatWasMeasured) {
+  const Recipe r = small_recipe();
+  PlanMachine m;
+  m.peak_gflops = 100;
+  m.training = {{"bf16", 2, 64, 0.5}};
+  const Plan half = make_plan(r, planned_model(r), m);
+  EXPECT_NEAR(*half.step_seconds, half.step_flops / 50e9, 1e-12);
+  m.training = {{"bf16", 2, 64, 0.25}};
+  const Plan quarter = make_plan(r, planned_model(r), m);
+  EXPECT_NEAR(*quarter.step_seconds, 2 * *half.step_seconds, 1e-12);
 }
 
 TEST(Planner, StepTimeNeedsAMeasuredPeak) {

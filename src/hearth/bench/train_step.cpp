@@ -1,0 +1,139 @@
+#include "hearth/bench/train_step.h"
+
+#include <chrono>
+
+#include "hearth/models/load.h"
+#include "hearth/nn/init.h"
+#include "hearth/ops/leaf.h"
+#include "hearth/optim/clip.h"
+#include "hearth/profile/zone.h"
+#include "hearth/train/planner.h"
+
+namespace hearth::bench {
+namespace {
+
+namespace mx = mlx::core;
+
+data::Batch random_batch(const StepShape& t, std::uint64_t seed) {
+  data::Batch b;
+  b.rows = t.rows, b.length = t.length;
+  RandomStream random{RandomKey(seed)};
+  const auto draw = [&] {
+    return static_cast<std::int32_t>(
+        random.below(static_cast<std::uint64_t>(t.vocab))
+    );
+  };
+  for (std::uint32_t i = 0; i < t.rows * t.length; ++i) {
+    b.ids.push_back(draw());
+    b.targets.push_back(draw());
+    b.segments.push_back(1);
+    b.positions.push_back(static_cast<std::int32_t>(i % t.length));
+    b.weights.push_back(1);
+  }
+  return b;
+}
+
+nn::LoraConfig lora_of(const StepShape& shape) {
+  nn::LoraConfig c;
+  c.rank = shape.lora_rank;
+  c.targets = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+               "gate_proj", "up_proj", "down_proj"};
+  return c;
+}
+
+void start_all(models::Decoder& model, mx::Dtype compute, std::uint64_t seed) {
+  for (nn::Parameter* p : model.parameters().all()) {
+    nn::initialize(*p, seed, model.config().layers);
+    p->trainable = true;
+  }
+  models::prepare(model, compute, models::Use::training);
+}
+
+// The base as a loaded one is held: matrices in the products' type and packed,
+// one at a time.
+void start_adapters(
+    models::Decoder& model,
+    mx::Dtype compute,
+    std::uint64_t seed,
+    const nn::LoraConfig& lora
+) {
+  const int layers = model.config().layers;
+  for (nn::Parameter* p : model.parameters().all()) {
+    nn::initialize(*p, seed, layers);
+    if (p->shape.size() > 1 && compute != mx::float32) {
+      auto narrow = mx::astype(p->value, compute);
+      narrow.eval();
+      p->set(std::move(narrow));
+    }
+    models::prepare(model, *p, compute, models::Use::frozen_base);
+  }
+  std::uint64_t index = 0;
+  for (nn::Linear* linear : model.linears()) {
+    linear->attach(model.parameters(), lora, index++);
+  }
+  for (nn::Parameter* p : model.parameters().trainable()) {
+    nn::initialize(*p, seed, layers);
+    if (ops::on_cpu({})) nn::pack(*p, compute, ops::PackedOrders::both);
+  }
+}
+
+}  // namespace
+
+models::DecoderConfig config_of(const StepShape& t) {
+  models::DecoderConfig c;
+  c.family = t.qkv_bias ? "qwen2" : "llama";
+  c.vocab = t.vocab, c.dim = t.dim, c.layers = t.layers;
+  c.heads = t.heads, c.kv_heads = t.kv_heads > 0 ? t.kv_heads : t.heads;
+  c.head_dim = t.dim / t.heads;
+  c.ffn = t.ffn, c.max_length = static_cast<int>(t.length);
+  c.tie = true;
+  c.qkv_bias = t.qkv_bias;
+  c.windows.assign(static_cast<std::size_t>(t.layers), 0);
+  c.rope = ops::RopeConfig{.dims = c.head_dim};
+  return c;
+}
+
+double step_flops(const StepShape& t) {
+  const auto config = config_of(t);
+  std::optional<nn::LoraConfig> lora;
+  if (t.lora_rank > 0) lora = lora_of(t);
+  const auto count = train::count_parameters(config, lora);
+  return t.tokens() *
+         train::training_flops(config, count, t.lora_rank > 0, t.length);
+}
+
+TrainStep::TrainStep(const StepShape& shape, std::uint64_t seed)
+    : model_(config_of(shape)),
+      compute_(shape.bf16 ? mx::bfloat16 : mx::float32),
+      batch_(random_batch(shape, seed)),
+      rows_(shape.rows) {
+  if (shape.lora_rank > 0) {
+    start_adapters(model_, compute_, seed, lora_of(shape));
+  } else {
+    start_all(model_, compute_, seed);
+  }
+  optimizer_ = optim::Optimizer::make({}, model_.parameters().trainable());
+}
+
+void TrainStep::operator()() {
+  const auto g = train::accumulate(
+      model_, train::LanguageModel(), batch_, rows_, {.compute = compute_}
+  );
+  const double norm = optim::global_norm(g.arrays) / g.weight_sum;
+  const double scale = optim::clip_factor(norm, 1) / g.weight_sum;
+  optimizer_->step(g.arrays, static_cast<float>(scale), 1e-4);
+}
+
+double TrainStep::overhead() {
+  profile::start_zones();
+  const auto start = std::chrono::steady_clock::now();
+  (*this)();
+  const std::chrono::duration<double> wall =
+      std::chrono::steady_clock::now() - start;
+  profile::stop_zones();
+  double inside = 0;
+  for (const auto& zone : profile::zone_totals()) inside += zone.self_seconds;
+  return 1 - inside / wall.count();
+}
+
+}  // namespace hearth::bench

@@ -1,0 +1,45 @@
+#pragma once
+// A training step of a model with random weights on random tokens, the same
+// one again and again: what is timed when a whole step is.
+#include <cstdint>
+#include <memory>
+
+#include "hearth/models/decoder.h"
+#include "hearth/optim/optimizer.h"
+#include "hearth/train/accumulator.h"
+
+namespace hearth::bench {
+
+struct StepShape {
+  int dim = 0, layers = 0, heads = 0, kv_heads = 0, ffn = 0, vocab = 0;
+  bool qkv_bias = false;
+  std::uint32_t rows = 1, length = 1;
+  int lora_rank = 0;  // of every projection; 0: all weights are trained
+  bool bf16 = true;
+
+  double tokens() const { return double(rows) * length; }
+};
+
+models::DecoderConfig config_of(const StepShape& shape);
+// Arithmetic of one step, as train::training_flops counts it.
+double step_flops(const StepShape& shape);
+
+// Gradients of the batch, their norm, and the optimiser's update.
+class TrainStep {
+ public:
+  TrainStep(const StepShape& shape, std::uint64_t seed);
+
+  void operator()();
+  // The share of one step's time in which none of our ops ran. The step is run
+  // for it, with zones on.
+  double overhead();
+
+ private:
+  models::Decoder model_;
+  mlx::core::Dtype compute_;
+  data::Batch batch_;
+  std::uint32_t rows_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+}  // namespace hearth::bench

@@ -1,0 +1,153 @@
+#include "hearth/cli/tune_side.h"
+
+#include <algorithm>
+
+#include "hearth/base/error.h"
+#include "hearth/base/memory.h"
+#include "hearth/base/thread_pool.h"
+#include "hearth/bench/statistics.h"
+#include "hearth/cli/plan_recipe.h"
+#include "hearth/cli/prepare_data.h"
+#include "hearth/kernels/table.h"
+#include "hearth/ops/execution.h"
+#include "hearth/train/trial.h"
+#include "hearth/train/validation.h"
+
+namespace hearth::cli {
+namespace {
+
+using train::Setting;
+using train::TuneOutcome;
+using train::TuneRow;
+
+constexpr int kTimedUpdates = 3;
+
+// Another team of threads for what this thread evaluates.
+class Team {
+ public:
+  explicit Team(int threads) {
+    if (threads == shared_pool().size()) return;
+    pool_.emplace(threads);
+    scope_.emplace(kernels::best(), &*pool_);
+  }
+  ~Team() {
+    if (pool_) mlx::core::synchronize();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+ private:
+  std::optional<ThreadPool> pool_;
+  std::optional<ops::ScopedExecution> scope_;
+};
+
+}  // namespace
+
+train::Recipe apply_setting(const train::Recipe& recipe, const Setting& s) {
+  train::Recipe r = recipe;
+  // The update stays the same: its tokens are written down, not its cut.
+  r.train.tokens_per_step = static_cast<std::int64_t>(recipe.step_tokens());
+  r.train.gradient_accumulation_steps = 0;
+  r.train.micro_batch_size = s.rows;
+  r.train.checkpointing = s.checkpointing;
+  r.train.precision = s.precision;
+  return r;
+}
+
+TuneSide::TuneSide(const Context& context, train::Recipe recipe)
+    : context_(context),
+      recipe_(std::move(recipe)),
+      model_(train::planned_model(recipe_)),
+      machine_(this_machine(recipe_, context)) {}
+
+TuneSide::~TuneSide() = default;
+
+std::int64_t TuneSide::step_rows() const {
+  return train::batch_choice(recipe_).all;
+}
+
+void TuneSide::close() {
+  session_.reset();
+  mlx::core::clear_cache();
+}
+
+std::size_t TuneSide::predict(const Setting& s) const {
+  train::PlanMachine m = machine_;
+  m.threads = s.threads;
+  m.budget = 0;
+  return train::make_plan(apply_setting(recipe_, s), model_, m).memory.total();
+}
+
+train::Session& TuneSide::session_for(const Setting& s) {
+  set_memory_budget(machine_.budget);
+  const bool fits = session_ && session_->recipe.train.precision == s.precision;
+  if (!fits) {
+    close();
+    session_ = std::make_unique<train::Session>(train::open_session(
+        apply_setting(recipe_, s), [&](const data::DataConfig& d) {
+          return prepare_with_progress(context_, d);
+        }
+    ));
+  }
+  session_->model->set_checkpointing(
+      train::checkpointed_layers(
+          s.checkpointing, session_->model->config().layers
+      )
+  );
+  return *session_;
+}
+
+TuneRow TuneSide::measure(const Setting& s) {
+  const Team team(s.threads);
+  TuneRow row;
+  try {
+    train::Session& session = session_for(s);
+    const auto all = static_cast<double>(step_rows());
+    const auto length = static_cast<std::uint64_t>(recipe_.longest());
+    const std::int64_t run = std::min(2 * s.rows, step_rows());
+    const auto trial = train::run_trial(
+        session, {.rows = static_cast<std::uint32_t>(s.rows),
+                  .batch_tokens = static_cast<std::uint64_t>(run) * length,
+                  .steps = kTimedUpdates}
+    );
+    if (trial.rows < s.rows) {
+      row.outcome = TuneOutcome::out_of_memory;
+      return row;
+    }
+    const double pass = bench::median(trial.gradient_seconds);
+    row.step_seconds = pass * all / static_cast<double>(run) +
+                       bench::median(trial.update_seconds);
+    row.spread = bench::spread(trial.gradient_seconds);
+    row.samples_per_s = all / row.step_seconds;
+    row.tokens_per_s = row.samples_per_s * static_cast<double>(length);
+    row.peak = trial.peak;
+    if (machine_.peak_gflops > 0 && s.precision == recipe_.train.precision) {
+      row.share_of_peak = row.tokens_per_s *
+                          session.flops_per_token(recipe_.longest()) /
+                          (machine_.peak_gflops * 1e9);
+    }
+  } catch (const OutOfMemory&) {
+    close();
+    row.outcome = TuneOutcome::out_of_memory;
+  }
+  return row;
+}
+
+std::optional<double> TuneSide::valid_loss(
+    const Setting& s,
+    std::uint64_t tokens
+) {
+  const Team team(s.threads);
+  close();
+  train::Session& session = session_for(s);
+  if (!session.data.has_valid()) return {};
+  const auto rows = static_cast<std::uint32_t>(s.rows);
+  const auto trial =
+      train::run_trial(session, {.rows = rows, .tokens = tokens, .stop = stop});
+  if (trial.stopped) return {};
+  const double loss = train::validate(session, rows).loss;
+  close();
+  return loss;
+}
+
+}  // namespace hearth::cli
