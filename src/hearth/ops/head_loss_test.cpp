@@ -90,10 +90,10 @@ TEST_F(HeadLossOp, UnfusedIsTheSameLoss) {
     );
     return Arrays{loss[0], g[0], g[1]};
   };
-  const auto want = all([&](const mx::array& h, const mx::array& w) {
+  auto want = all([&](const mx::array& h, const mx::array& w) {
     return head_loss_reference(h, w, p.targets, p.weights, terms);
   });
-  const auto got = all([&](const mx::array& h, const mx::array& w) {
+  auto got = all([&](const mx::array& h, const mx::array& w) {
     return head_loss_unfused(h, w, p.targets, p.weights, terms);
   });
   EXPECT_NEAR(got[0].item<float>(), want[0].item<float>(), 1e-3);

@@ -141,9 +141,9 @@ TEST(Gradient, UnfusedAttentionAndHeadGiveTheSame) {
       EXPECT_NEAR(g.loss_sum, fused.loss_sum, 1e-3);
       EXPECT_EQ(g.weight_sum, fused.weight_sum);
       for (std::size_t i = 0; i < g.arrays.size(); ++i) {
-        const auto apart =
+        auto apart =
             mx::max(mx::abs(mx::subtract(g.arrays[i], fused.arrays[i])));
-        const auto size = mx::max(mx::abs(fused.arrays[i]));
+        auto size = mx::max(mx::abs(fused.arrays[i]));
         EXPECT_LT(apart.item<float>(), 1e-4 * (size.item<float>() + 1));
       }
     }
