@@ -64,30 +64,7 @@ std::vector<bench::BenchCase> select_cases(
   return chosen;
 }
 
-void check_flags(
-    std::int64_t repeats,
-    double limit,
-    double seconds,
-    std::int64_t tokens
-) {
-  if (repeats < 0 || repeats > 10000) {
-    throw UsageError(
-        fmt::format("--repeats must be 0 to 10000, got {}", repeats)
-    );
-  }
-  if (!(limit >= 0) || !(seconds >= 0)) {
-    throw UsageError("--limit and --seconds must not be negative");
-  }
-  if (tokens < 1) {
-    throw UsageError(
-        fmt::format("--tokens must be at least 1, got {}", tokens)
-    );
-  }
-}
-
-}  // namespace
-
-void cmd_bench(Context& context, const std::vector<std::string>& words) {
+struct BenchFlags {
   std::vector<std::string> groups;
   std::string filter, tokenizer, text;
   std::string variants = "bf16-compile-tuned";
@@ -95,14 +72,16 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
   std::int64_t repeats = 0;
   bool peers = false, list = false, ablate = false;
   AblateFlags ablation;
+
+  void declare(Args& args);
+  void check() const;
+};
+
+void BenchFlags::declare(Args& args) {
   std::string group_help = "Groups to run (default all): ";
   for (const auto& g : bench::case_groups()) {
     group_help += fmt::format("{} ({}); ", g.name, g.what);
   }
-  Args args(
-      "bench", "Measure, with the share of this machine's peak in every row.",
-      context.common
-  );
   args.rest("GROUP", groups, group_help);
   args.option("--filter", filter, "Only cases whose name this regex finds");
   args.option("--seconds", seconds, "Measuring time for each case");
@@ -135,43 +114,37 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
       "training steps, in turns with PyTorch's"
   );
   args.example("hearth bench train --ablate", "what each technique is worth");
-  if (!context.parse(args, words)) return;
+}
 
-  check_flags(repeats, limit, seconds, ablation.tokens);
-  const DoctorReport machine = gather_report(context.common.device);
-  ops::use_device(context.common.device);
-  if (ablate) {
-    if (groups != std::vector<std::string>{"train"}) {
-      throw UsageError(
-          "--ablate must be used with the group train",
-          "hearth bench train --ablate"
-      );
-    }
-    compile_filter(filter);
-    ablation.filter = filter, ablation.limit = limit;
-    return bench_ablate(context, ablation);
-  }
-  const auto& cpu = machine.machine.cpu;
-  const auto cases = select_cases(
-      groups, filter,
-      {.peaks = machine.peaks,
-       .with_peers = peers,
-       .peer_variants = variants,
-       .seed = context.common.seed,
-       .last_cache_bytes = std::max(cpu.l3_bytes, cpu.l2_bytes),
-       .tokenizer = tokenizer,
-       .text = text}
-  );
-  if (!machine.peaks) {
-    context.note(
-        "this machine's peaks are not measured: run hearth doctor --measure to "
-        "see the share of peak"
+void BenchFlags::check() const {
+  if (repeats < 0 || repeats > 10000) {
+    throw UsageError(
+        fmt::format("--repeats must be 0 to 10000, got {}", repeats)
     );
   }
-  if (list) {
-    for (const auto& c : cases) context.print(c.name + "\n");
-    return;
+  if (!(limit >= 0) || !(seconds >= 0)) {
+    throw UsageError("--limit and --seconds must not be negative");
   }
+  if (ablation.tokens < 1) {
+    throw UsageError(
+        fmt::format("--tokens must be at least 1, got {}", ablation.tokens)
+    );
+  }
+  if (ablate && groups != std::vector<std::string>{"train"}) {
+    throw UsageError(
+        "--ablate must be used with the group train",
+        "hearth bench train --ablate"
+    );
+  }
+  compile_filter(filter);
+}
+
+// The table, line by line as rows come, or with --json the rows.
+Json run_cases(
+    const Context& context,
+    const BenchFlags& flags,
+    const std::vector<bench::BenchCase>& cases
+) {
   const bool json = context.common.json;
   std::size_t width = 4;
   for (const auto& c : cases) width = std::max(width, c.name.size());
@@ -181,16 +154,16 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
   for (const auto& c : cases) {
     const std::chrono::duration<double> spent =
         std::chrono::steady_clock::now() - start;
-    if (limit > 0 && spent.count() > limit) {
+    if (flags.limit > 0 && spent.count() > flags.limit) {
       context.note(
           fmt::format("--limit reached: {} and on were not run", c.name)
       );
       break;
     }
     if (json) context.note(fmt::format("{} ...", c.name));
-    bench::RunOptions options{.seconds = seconds};
-    options.repeats = static_cast<int>(repeats);
-    if (limit > 0) options.limit = limit - spent.count();
+    bench::RunOptions options{.seconds = flags.seconds};
+    options.repeats = static_cast<int>(flags.repeats);
+    if (flags.limit > 0) options.limit = flags.limit - spent.count();
     const bench::Row row = bench::run_case(c, options);
     if (!row.peer_missing.empty()) context.note("no peer: " + row.peer_missing);
     if (json) {
@@ -200,7 +173,50 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
       std::fflush(stdout);
     }
   }
-  if (!json) return;
+  return rows;
+}
+
+}  // namespace
+
+void cmd_bench(Context& context, const std::vector<std::string>& words) {
+  BenchFlags flags;
+  Args args(
+      "bench", "Measure, with the share of this machine's peak in every row.",
+      context.common
+  );
+  flags.declare(args);
+  if (!context.parse(args, words)) return;
+
+  flags.check();
+  const DoctorReport machine = gather_report(context.common.device);
+  ops::use_device(context.common.device);
+  if (flags.ablate) {
+    flags.ablation.filter = flags.filter, flags.ablation.limit = flags.limit;
+    return bench_ablate(context, flags.ablation);
+  }
+  const auto& cpu = machine.machine.cpu;
+  const auto cases = select_cases(
+      flags.groups, flags.filter,
+      {.peaks = machine.peaks,
+       .with_peers = flags.peers,
+       .peer_variants = flags.variants,
+       .seed = context.common.seed,
+       .last_cache_bytes = std::max(cpu.l3_bytes, cpu.l2_bytes),
+       .tokenizer = flags.tokenizer,
+       .text = flags.text}
+  );
+  if (!machine.peaks) {
+    context.note(
+        "this machine's peaks are not measured: run hearth doctor --measure to "
+        "see the share of peak"
+    );
+  }
+  if (flags.list) {
+    for (const auto& c : cases) context.print(c.name + "\n");
+    return;
+  }
+  Json rows = run_cases(context, flags, cases);
+  if (!context.common.json) return;
   Json document;
   document["machine"] = to_json(machine);
   document["rows"] = std::move(rows);

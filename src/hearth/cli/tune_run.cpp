@@ -183,13 +183,7 @@ void TuneRun::search_preset(const train::Preset& preset) {
   }
 }
 
-TuneRow TuneRun::found_or_measured(
-    const train::TuneResult& search,
-    TuneSide& side,
-    const Setting& s
-) {
-  const auto same = std::ranges::find(search.rows, s, &TuneRow::setting);
-  if (same != search.rows.end()) return *same;
+TuneRow TuneRun::measured(TuneSide& side, const Setting& s) {
   TuneRow row;
   const std::size_t predicted = side.predict(s);
   const std::size_t budget = side.machine().budget;
@@ -201,6 +195,35 @@ TuneRow TuneRun::found_or_measured(
   row.setting = s;
   row.predicted = predicted;
   return row;
+}
+
+// A noisy machine is noisy for both: they alternate, and each side's better
+// time counts. Where memory does not hold both, one makes room for the other.
+std::pair<TuneRow, TuneRow> TuneRun::in_turns(
+    TuneSide& before,
+    const Setting& before_setting,
+    const Setting& after_setting
+) {
+  const std::size_t budget = before.machine().budget;
+  const bool together =
+      budget == 0 ||
+      before.predict(before_setting) + side_->predict(after_setting) <= budget;
+  TuneRow rows[2];
+  for (int turn = 0; turn < 4; ++turn) {
+    const bool first = turn == 0 || turn == 3;
+    TuneRow& kept = rows[first ? 0 : 1];
+    if (turn > 1 &&
+        (stopped(kCompareShare) || kept.outcome != TuneOutcome::measured)) {
+      break;
+    }
+    // The first turns are alone, for the memory of each.
+    if (!together || turn < 2) (first ? *side_ : before).close();
+    TuneRow row = first ? measured(before, before_setting)
+                        : measured(*side_, after_setting);
+    if (turn > 1) row.peak = std::min(row.peak, kept.peak);
+    if (turn < 2 || row.step_seconds < kept.step_seconds) kept = row;
+  }
+  return {rows[0], rows[1]};
 }
 
 void TuneRun::compare(const std::optional<train::Recipe>& against) {
@@ -221,7 +244,6 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
   if (own.checkpointing == "auto") own.checkpointing = "none";
   Setting equal = after.setting;
   equal.rows = std::min(own.rows, side_->step_rows());
-  const TuneRow after_equal = found_or_measured(report_.search, *side_, equal);
   side_->close();
   const train::TuneSpace ladder{
       .step_rows = before.step_rows(),
@@ -231,10 +253,14 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
       .threads = {own.threads}
   };
   const auto found = run_search(before, ladder, kCompareShare);
-  const TuneRow before_equal = found_or_measured(found, before, own);
+  const Setting best = found.best ? found.rows[*found.best].setting : own;
+  const auto [before_equal, after_equal] = in_turns(before, own, equal);
+  const auto [before_best, after_best] =
+      own == best && equal == after.setting
+          ? std::pair(before_equal, after_equal)
+          : in_turns(before, best, after.setting);
   before.close();
-  const TuneRow before_best =
-      found.best ? found.rows[*found.best] : before_equal;
+  side_->close();
   const auto faster = [](const TuneRow& a, const TuneRow& b) {
     std::optional<double> ratio;
     if (a.tokens_per_s > 0 && b.tokens_per_s > 0) {
@@ -246,7 +272,7 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
       {"before", "equal", before_equal, {}, {}},
       {"after", "equal", after_equal, faster(after_equal, before_equal), {}},
       {"before", "best", before_best, {}, {}},
-      {"after", "best", after, faster(after, before_best), {}}
+      {"after", "best", after_best, faster(after_best, before_best), {}}
   };
   compare_loss(before, before_best.setting);
   compare_cpu(after);
@@ -261,7 +287,7 @@ void TuneRun::compare_cpu(const TuneRow& after) {
   ops::use_device("cpu");
   {
     TuneSide side(cpu, side_->recipe());
-    const TuneRow row = found_or_measured({}, side, after.setting);
+    const TuneRow row = measured(side, after.setting);
     report_.compared.push_back({"cpu", "equal", row, {}, {}});
     if (row.tokens_per_s > 0) {
       report_.notes.push_back(

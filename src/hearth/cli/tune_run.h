@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hearth/cli/tune_report.h"
@@ -55,10 +56,11 @@ class TuneRun {
       const train::TuneSpace& space,
       double share
   );
-  static train::TuneRow found_or_measured(
-      const train::TuneResult& search,
-      TuneSide& side,
-      const train::Setting& setting
+  static train::TuneRow measured(TuneSide& side, const train::Setting& setting);
+  std::pair<train::TuneRow, train::TuneRow> in_turns(
+      TuneSide& before,
+      const train::Setting& before_setting,
+      const train::Setting& after_setting
   );
   void compare_cpu(const train::TuneRow& after);
   void compare_loss(TuneSide& before, const train::Setting& setting);

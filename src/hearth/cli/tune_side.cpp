@@ -21,6 +21,7 @@ using train::TuneOutcome;
 using train::TuneRow;
 
 constexpr int kTimedUpdates = 3;
+constexpr double kTimedSeconds = 0.4;
 
 // Another team of threads for what this thread evaluates.
 class Team {
@@ -108,7 +109,8 @@ TuneRow TuneSide::measure(const Setting& s) {
     const auto trial = train::run_trial(
         session, {.rows = static_cast<std::uint32_t>(s.rows),
                   .batch_tokens = static_cast<std::uint64_t>(run) * length,
-                  .steps = kTimedUpdates}
+                  .steps = kTimedUpdates,
+                  .seconds = kTimedSeconds}
     );
     if (trial.rows < s.rows) {
       row.outcome = TuneOutcome::out_of_memory;

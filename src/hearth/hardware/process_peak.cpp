@@ -1,6 +1,8 @@
 #include "hearth/hardware/process_peak.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 #include <sys/resource.h>
 #if defined(__GLIBC__)
@@ -24,7 +26,9 @@ std::size_t process_peak() {
     char line[256];
     unsigned long kib = 0;
     while (std::fgets(line, sizeof line, f) != nullptr) {
-      if (std::sscanf(line, "VmHWM: %lu", &kib) == 1) break;
+      if (!std::string_view(line).starts_with("VmHWM:")) continue;
+      kib = std::strtoul(line + 6, nullptr, 10);
+      break;
     }
     std::fclose(f);
     if (kib > 0) return kib * std::size_t{1024};

@@ -76,7 +76,8 @@ class Trial {
 
   bool done() const {
     if (options_.tokens > 0) return result_.tokens >= options_.tokens;
-    return result_.steps >= options_.warm_up + options_.steps;
+    return result_.steps >= options_.warm_up + options_.steps &&
+           result_.timed_seconds >= options_.seconds;
   }
 
   double learning_rate() const {

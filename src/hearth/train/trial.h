@@ -16,7 +16,8 @@ struct TrialOptions {
   // tokens is 0.
   std::uint64_t tokens = 0;
   int steps = 3;
-  int warm_up = 1;  // updates that are not timed
+  double seconds = 0;  // timed for at least so long; of steps, not of tokens
+  int warm_up = 1;     // updates that are not timed
   // In place of the session's; it must outlive the trial.
   const Objective* objective = nullptr;
   std::function<bool()> stop;  // asked after each update
