@@ -61,11 +61,11 @@ class Prepare(unittest.TestCase):
         self.assertEqual(made[0], made[1])
 
     def test_a_killed_build_goes_on_to_the_same_bytes(self):
-        words = ["data", "prepare", str(self.root / "r.yaml"), "data.synth.n=200000", "data.tokenizer.train.vocab=300"]
+        words = ["data", "prepare", str(self.root / "r.yaml"), "data.synth.n=80000", "data.tokenizer.train.vocab=300"]
         whole = self.run_json(*words, "-o", str(self.root / "whole"))
         self.assertFalse(whole["resumed"])
         # Now synthetic data and tokenizer are there, and tokenising takes the time.
-        for delay in (0.1, 0.5, 1.5):
+        for delay in (0.1, 0.3, 0.6):
             with subprocess.Popen([HEARTH, *words, "-o", str(self.root / "cut"), "--quiet"], env=self.env,
                                   stdout=subprocess.DEVNULL) as build:
                 time.sleep(delay)

@@ -44,7 +44,7 @@ class Folder(unittest.TestCase):
 class Tune(Folder):
     def test_the_table_is_measured_and_the_fastest_row_is_the_recipe(self):
         best = self.root / "best.yaml"
-        found = self.json("tune", self.recipe, "-o", best, "--seconds", 10)
+        found = self.json("tune", self.recipe, "-o", best, "--seconds", 6)
         self.assertEqual(found["schema"], "hearth.tune/1")
         rows = [r for r in found["rows"] if r["outcome"] == "measured"]
         self.assertGreater(len(rows), 4)
@@ -76,7 +76,7 @@ class Tune(Folder):
 
     def test_memory_ends_the_search_and_nothing_passes_the_budget(self):
         found = self.json("tune", self.recipe, "model.layers=8", "model.dim=128", "train.tokens_per_step=65536",
-                          "train.memory=72M", "--no-compare", "--seconds", 20, "--over", "batch,checkpointing")
+                          "train.memory=72M", "--no-compare", "--seconds", 6, "--over", "batch,checkpointing")
         outcomes = {r["outcome"] for r in found["rows"]}
         self.assertIn("would not fit", outcomes)
         self.assertIn("measured", outcomes)
