@@ -213,6 +213,7 @@ __attribute__((noinline)) void tile(
     ABlock a,
     long steps,
     const Word* b,
+    long ahead,
     const Sink& s
 ) {
   prefetch_c<kRows>(s);
@@ -231,6 +232,9 @@ __attribute__((noinline)) void tile(
   }
   for (long k = 0; k < steps; ++k) {
     Step::template add<kRows>(sums, at, row, word, b);
+    for (int line = 0; line < kPanel; line += 16) {
+      __builtin_prefetch(b + ahead + line, 0, 2);
+    }
 #pragma GCC unroll 8
     for (const char*& p : at.base) {
       p += Step::kWords * word;
@@ -241,17 +245,21 @@ __attribute__((noinline)) void tile(
   finish_tile<kRows>(s, sums);
 }
 
-// All rows of a block against one panel, in tiles as tall as they come.
+// All rows of a block against one panel, in tiles as tall as they come. The
+// first tile fetches the next panel, `ahead` words on, nearer: a matrix larger
+// than the caches would else make that panel's first tile wait for memory.
 template <class Step, int kRows, bool kByWord>
 HEARTH_INLINE void tiles_down(
     ABlock& a,
     long& height,
     long steps,
     const Word* b,
+    long& ahead,
     Sink& s
 ) {
   for (; height >= kRows; height -= kRows) {
-    tile<Step, kRows, kByWord>(a, steps, b, s);
+    tile<Step, kRows, kByWord>(a, steps, b, ahead, s);
+    ahead = 0;
     a.words += kRows == kTileRows ? a.tile_bytes : kRows * a.row_bytes;
     s.i += kRows;
     s.partial = static_cast<float*>(s.partial) + kRows * s.partial_stride;
@@ -259,16 +267,23 @@ HEARTH_INLINE void tiles_down(
 }
 
 template <class Step, bool kByWord>
-void multiply_panel(ABlock a, long height, long steps, const Word* b, Sink s) {
-  tiles_down<Step, kTileRows, kByWord>(a, height, steps, b, s);
+void multiply_panel(
+    ABlock a,
+    long height,
+    long steps,
+    const Word* b,
+    long ahead,
+    Sink s
+) {
+  tiles_down<Step, kTileRows, kByWord>(a, height, steps, b, ahead, s);
   if constexpr (kTileRows > 8) {
-    tiles_down<Step, 8, kByWord>(a, height, steps, b, s);
+    tiles_down<Step, 8, kByWord>(a, height, steps, b, ahead, s);
   }
   if constexpr (kTileRows > 4) {
-    tiles_down<Step, 4, kByWord>(a, height, steps, b, s);
-    tiles_down<Step, 2, kByWord>(a, height, steps, b, s);
+    tiles_down<Step, 4, kByWord>(a, height, steps, b, ahead, s);
+    tiles_down<Step, 2, kByWord>(a, height, steps, b, ahead, s);
   }
-  tiles_down<Step, 1, kByWord>(a, height, steps, b, s);
+  tiles_down<Step, 1, kByWord>(a, height, steps, b, ahead, s);
 }
 
 constexpr long kBlockRows = 96;
@@ -343,9 +358,9 @@ struct VectorCore {
                     k / Step::kElements * kPanel;
     const long steps = (depth + Step::kElements - 1) / Step::kElements;
     if (a.row_bytes == 4)
-      multiply_panel<Step, true>(a, height, steps, b, s);
+      multiply_panel<Step, true>(a, height, steps, b, words * kPanel, s);
     else
-      multiply_panel<Step, false>(a, height, steps, b, s);
+      multiply_panel<Step, false>(a, height, steps, b, words * kPanel, s);
   }
 };
 
