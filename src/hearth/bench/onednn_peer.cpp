@@ -17,15 +17,6 @@ namespace {
 // The part of oneDNN 3's C interface that a product needs.
 using Handle = void*;
 using Dims = std::int64_t[12];
-struct Version {
-  int major, minor, patch;
-  const char* hash;
-  unsigned cpu_runtime, gpu_runtime;
-};
-struct Argument {
-  int what;
-  Handle memory;
-};
 constexpr int kCpu = 1, kInOrder = 1, kBf16 = 2, kF32 = 3, kAnyLayout = 1;
 constexpr int kQueryWeights = 131;
 constexpr int kSource = 1, kTarget = 17, kWeights = 33;
@@ -62,6 +53,16 @@ void* open_library() {
 }  // namespace
 
 struct OneDnn::Library {
+  struct Version {
+    int major, minor, patch;
+    const char* hash;
+    unsigned cpu_runtime, gpu_runtime;
+  };
+  struct Argument {
+    int what;
+    Handle memory;
+  };
+
   void* opened = nullptr;
   Handle engine = nullptr, stream = nullptr;
   const Version* (*version)() = nullptr;
@@ -140,7 +141,7 @@ std::shared_ptr<OneDnn> OneDnn::find() {
   peer->library_ = std::make_unique<Library>();
   Library& l = *peer->library_;
   if (!l.load() || l.version()->major != 3) return nullptr;
-  const Version& v = *l.version();
+  const Library::Version& v = *l.version();
   peer->version_ = fmt::format("oneDNN {}.{}.{}", v.major, v.minor, v.patch);
   Library::take_our_threads();
   check(l.engine_create(&l.engine, kCpu, 0), "an engine");
