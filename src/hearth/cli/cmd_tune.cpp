@@ -150,9 +150,9 @@ void cmd_tune(Context& context, const std::vector<std::string>& words) {
   }
   if (!flags.no_compare) run.compare(against);
   write_results(flags, run, machine);
-  const bool interrupted = InterruptGuard::interrupted();
+  const bool cut_short = InterruptGuard::interrupted();
   if (!context.common.json) context.print(tune_text(run.report()));
-  if (interrupted) {
+  if (cut_short) {
     throw Interrupted(
         fmt::format(
             "interrupted after {} settings", run.report().search.rows.size()
