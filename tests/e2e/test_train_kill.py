@@ -1,6 +1,6 @@
 """kill -9 at random moments: every restart goes on from a valid checkpoint and the end is that of an undisturbed run.
 
-HEARTH_KILLS says how many times it is killed (20)."""
+HEARTH_KILLS says how many times it is killed (12)."""
 import os
 import random
 import shutil
@@ -10,7 +10,7 @@ import unittest
 
 from train_case import HEARTH, TrainCase
 
-KILLS = int(os.environ.get("HEARTH_KILLS", "20"))
+KILLS = int(os.environ.get("HEARTH_KILLS", "12"))
 WORDS = ["train.steps=120", "train.save_every=5", "train.eval_every=50", "train.keep=2"]
 
 
