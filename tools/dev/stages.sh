@@ -42,13 +42,13 @@ cmd_doctor() { setup; build_preset release --target hearth; hearth doctor "$@"; 
 cmd_bench() { setup; build_preset release --target hearth; hearth bench "$@"; }
 
 # Runs ctest; holds its closing summary back until ours of cases and skips was
-# printed, so that ctest has the last word.
+# printed, so that ctest has the last word. Three at a time: some of them wait.
 run_tests() {
   local dir=$1 status=0
   shift
   rm -rf "$dir/results"
   mkdir -p "$dir/results"
-  "$CTEST" --test-dir "$dir" --output-on-failure --output-junit results/ctest.xml -j 2 "$@" |
+  "$CTEST" --test-dir "$dir" --output-on-failure --output-junit results/ctest.xml -j 3 "$@" |
     awk -v tail="$dir/results/summary.txt" \
       '/^[0-9]+% tests passed/ { hold = 1 } hold { print > tail; next } { print; fflush() }' ||
     status=$?
