@@ -22,7 +22,7 @@ def scripts_of(path, with_cases):
         if case.get("name") in with_cases:
             continue
         output = case.findtext("system-out") or ""
-        reason = re.search(r"^SKIP:? (.*)$", output, re.M)
+        reason = re.search(r"^(?:SKIP|skipped):? (.*)$", output, re.M)
         yield case.get("status") in ("notrun", "disabled"), (reason[1] if reason else case.get("name"))
 
 

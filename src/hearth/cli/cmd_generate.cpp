@@ -1,12 +1,11 @@
 // hearth generate: text from a model, streamed.
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <cstdio>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/cli/interrupt.h"
 #include "hearth/cli/model_flags.h"
 #include "hearth/infer/generator.h"
 #include "hearth/profile/zone.h"
@@ -25,8 +24,6 @@ struct GenerateFlags {
   std::vector<std::string> stop;
   bool raw = false, profile = false;
 };
-
-std::atomic<bool> interrupted = false;
 
 void declare(Args& args, GenerateFlags& f) {
   f.model.declare(args);
@@ -269,7 +266,7 @@ void cmd_generate(Context& context, const std::vector<std::string>& words) {
   const auto model = flags.model.load(context, &load_ms);
   const Prompt prompt = make_prompt(model, flags);
   const auto options = options_of(context, flags, model, prompt);
-  std::signal(SIGINT, [](int) { interrupted = true; });
+  const InterruptGuard guard;
   const bool json = context.common.json;
   const bool text = model.tokenizer != nullptr;
   if (flags.profile) profile::start_zones();
@@ -280,7 +277,7 @@ void cmd_generate(Context& context, const std::vector<std::string>& words) {
           context.print(text ? token.text : fmt::format("{} ", token.id));
           std::fflush(stdout);
         }
-        return !interrupted;
+        return !InterruptGuard::interrupted();
       }
   );
   if (flags.profile) {
@@ -303,7 +300,7 @@ void cmd_generate(Context& context, const std::vector<std::string>& words) {
     }
     context.note(summary(made, prompt, load_ms));
   }
-  if (interrupted) throw Interrupted("interrupted");
+  if (InterruptGuard::interrupted()) throw Interrupted("interrupted");
 }
 
 }  // namespace hearth::cli
