@@ -6,13 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "hearth/infer/kv_type.h"
 #include "hearth/models/load.h"
 
 namespace hearth::infer {
 namespace mx = mlx::core;
-
-// How keys and values are kept. automatic is the dtype of the activations.
-enum class KvType : unsigned char { automatic, bfloat16, float32, int8 };
 
 // How quantised weights are multiplied: by activations rounded to int8, or as
 // they are. automatic does the prompt exactly, since its errors stay in the

@@ -1,0 +1,105 @@
+#pragma once
+// Many requests at once over one runner: admits by pages of keys and values,
+// feeds prompts in chunks between decoding steps, and hands tokens to whoever
+// asked as they come. Token ids and their text; no HTTP, no templates.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "hearth/data/tokenizer/tokenizer.h"
+#include "hearth/infer/generator.h"
+#include "hearth/infer/grammar.h"
+#include "hearth/infer/runner.h"
+
+namespace hearth::infer {
+
+struct Request {
+  std::vector<std::int32_t> prompt;
+  int max_tokens = 256;
+  SamplerOptions sampling;
+  std::map<std::int32_t, float> logit_bias;
+  std::vector<std::int32_t> stop_ids;
+  std::vector<std::string> stop;
+  // Log probabilities of each new token and of this many alternatives; the
+  // same of the prompt's tokens from the second on.
+  std::optional<int> log_probs, prompt_log_probs;
+  std::shared_ptr<const Grammar> grammar;
+  int adapter = -1;
+  bool continues_prompt = false;  // as GenerateOptions has it
+};
+
+// What a listener hears of its request, in this order: prompt (only where
+// prompt_log_probs was asked for), tokens, and one end.
+struct Event {
+  enum class Kind : unsigned char { prompt, token, end };
+  Kind kind = Kind::token;
+  GeneratedToken token;                // of Kind::token
+  std::vector<GeneratedToken> prompt;  // of Kind::prompt; the first has no
+                                       // log probability
+  // Of Kind::end.
+  Finish finish = Finish::length;
+  std::string error;  // why it failed; empty when it did not
+  int prompt_tokens = 0, cached_tokens = 0, made_tokens = 0;
+};
+
+using RequestId = std::uint64_t;
+// Called on the engine's thread, never after the end event; it must not block.
+using Listener = std::function<void(const Event&)>;
+
+struct EngineOptions {
+  int max_batch = 16;           // sequences decoded in one step
+  int prefill_chunk = 256;      // prompt tokens between two decoding steps
+  std::size_t max_queue = 256;  // requests that wait; more are refused
+  bool prefix_cache = true;
+  std::string prefix_folder;  // prompts kept on disk; empty: none
+  // Same seed, same text, whatever else is in the batch.
+  bool batch_invariant = false;
+};
+
+struct EngineStats {
+  std::size_t waiting = 0, running = 0;
+  std::uint64_t requests = 0, failed = 0, prompt_tokens = 0, cached_tokens = 0,
+                made_tokens = 0, steps = 0;
+  KvPool pool;
+};
+
+// The queue is full: try again later.
+class QueueFull : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Engine {
+ public:
+  // `make` is called on the engine's own thread, since arrays belong to the
+  // thread that made them. tokenizer may be null: then there is no text.
+  Engine(
+      std::function<std::unique_ptr<Runner>()> make,
+      std::shared_ptr<const data::Tokenizer> tokenizer,
+      const EngineOptions& options
+  );
+  // Cancels what is left and waits for the thread.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Throws UsageError for a request that can never run, QueueFull when too
+  // many wait.
+  RequestId submit(Request request, Listener listener);
+  // Its listener hears an end with Finish::cancelled, unless it ended before.
+  void cancel(RequestId id);
+  // Takes no more requests and waits until all have ended.
+  void drain();
+  EngineStats stats() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hearth::infer

@@ -1,0 +1,62 @@
+#pragma once
+// Runs one model over many sequences at once: token ids in, logits out. Keys
+// and values lie in pages of one pool with a byte budget. One thread at a time
+// may call it; it knows neither text, nor sampling, nor who asks.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace hearth::infer {
+
+using SequenceId = std::int32_t;
+
+// The pool of keys and values. A page holds page_tokens tokens of all layers.
+struct KvPool {
+  int page_tokens = 0;
+  std::size_t page_bytes = 0;
+  int pages = 0, free_pages = 0;
+};
+
+enum class LogitsOf : unsigned char { none, last, all };
+
+// What one sequence is fed in a step.
+struct RunnerPart {
+  SequenceId sequence = 0;
+  std::span<const std::int32_t> ids;
+  LogitsOf logits = LogitsOf::last;
+};
+
+class Runner {
+ public:
+  Runner() = default;
+  virtual ~Runner() = default;
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  virtual int vocabulary() const = 0;
+  // Tokens the model was made for.
+  virtual int context() const = 0;
+  virtual KvPool pool() const = 0;
+
+  // An empty sequence. adapter: -1 for the base, else the index of one that
+  // the runner was made with.
+  virtual SequenceId open(int adapter = -1) = 0;
+  // A sequence that begins with the first `tokens` tokens of another, which
+  // stays as it is. Whole pages are shared, the rest is copied.
+  virtual SequenceId fork(SequenceId from, int tokens) = 0;
+  virtual void close(SequenceId sequence) = 0;
+  virtual int length(SequenceId sequence) const = 0;
+  // Forgets all tokens from that one on.
+  virtual void truncate(SequenceId sequence, int tokens) = 0;
+  // Pages that step() would take from the pool for that many more tokens.
+  virtual int pages_for(SequenceId sequence, int more_tokens) const = 0;
+
+  // Feeds every part and returns float32 rows [rows, vocabulary]: of each part
+  // in order no row, its last token's, or one a token. They stay valid until
+  // the next call. A sequence may be in one part only. Throws UsageError for
+  // ids that are no tokens or pass the context, and OutOfMemory before
+  // anything is changed when the pool has too few pages.
+  virtual std::span<const float> step(std::span<const RunnerPart> parts) = 0;
+};
+
+}  // namespace hearth::infer
