@@ -103,7 +103,11 @@ Row run_case(const BenchCase& c, const RunOptions& options) {
   row.median_ms = typical * 1e3;
   row.spread = spread(s.ours);
   row.rate = c.work / typical / scale_of(c.unit);
-  if (c.peak > 0) row.share_of_peak = row.rate / c.peak;
+  row.best_rate = c.work / std::ranges::min(s.ours) / scale_of(c.unit);
+  if (c.peak > 0) {
+    row.share_of_peak = row.rate / c.peak;
+    row.best_share_of_peak = row.best_rate / c.peak;
+  }
   const std::size_t peak_bytes = memory_usage().peak;
   if (peak_bytes > 0) {
     row.peak_mib = static_cast<double>(peak_bytes) / (1 << 20);
@@ -113,6 +117,7 @@ Row run_case(const BenchCase& c, const RunOptions& options) {
     row.peer = c.peer_name;
     row.vs_peer = median(s.peers) / typical;
     row.vs_peer_interval = ratio_interval(s.peers, s.ours);
+    row.best_vs_peer = std::ranges::min(s.peers) / std::ranges::min(s.ours);
     row.peer_rate = row.rate / *row.vs_peer;
   }
   if (s.after) s.after(row);
@@ -129,13 +134,18 @@ Json to_json(const Row& row) {
   j["spread"] = row.spread;
   j["rate"] = row.rate;
   j["unit"] = row.unit;
+  j["best_rate"] = row.best_rate;
   if (row.share_of_peak) j["share_of_peak"] = *row.share_of_peak;
+  if (row.best_share_of_peak) {
+    j["best_share_of_peak"] = *row.best_share_of_peak;
+  }
   if (row.peak_mib) j["peak_mib"] = *row.peak_mib;
   if (row.overhead) j["overhead"] = *row.overhead;
   if (!row.peer_missing.empty()) j["peer_missing"] = row.peer_missing;
   if (row.vs_peer) {
     j["peer"] = row.peer;
     j["vs_peer"] = *row.vs_peer;
+    if (row.best_vs_peer) j["best_vs_peer"] = *row.best_vs_peer;
     j["vs_peer_95"] = {row.vs_peer_interval.low, row.vs_peer_interval.high};
     j["peer_rate"] = *row.peer_rate;
     if (row.peer_peak_mib) j["peer_peak_mib"] = *row.peer_peak_mib;
@@ -145,8 +155,8 @@ Json to_json(const Row& row) {
 
 std::string table_head(std::size_t width) {
   return fmt::format(
-      "{:<{}}  {:<8} {:>10} {:>7} {:>18} {:>8}  {}\n", "case", width, "isa",
-      "ms", "spread", "rate", "of peak", "against the peer"
+      "{:<{}}  {:<8} {:>10} {:>7} {:>18} {:>8} {:>8}  {}\n", "case", width,
+      "isa", "ms", "spread", "rate", "of peak", "at best", "against the peer"
   );
 }
 
@@ -170,19 +180,23 @@ static std::string step_line(const Row& r, std::size_t width) {
 
 std::string table_line(const Row& r, std::size_t width) {
   const auto rate = fmt::format("{:.4g} {}", r.rate, r.unit);
-  const auto share =
-      r.share_of_peak ? fmt::format("{:.1f}%", 100 * *r.share_of_peak) : "-";
+  const auto percent = [](const std::optional<double>& share) {
+    return share ? fmt::format("{:.1f}%", 100 * *share) : "-";
+  };
   std::string peer = "-";
   if (r.vs_peer) {
     peer = fmt::format(
         "{:.2f}x {} ({:.2f}-{:.2f})", *r.vs_peer, r.peer,
         r.vs_peer_interval.low, r.vs_peer_interval.high
     );
+    if (r.best_vs_peer)
+      peer += fmt::format(", {:.2f}x at best", *r.best_vs_peer);
   }
   return fmt::format(
-             "{:<{}}  {:<8} {:>10.3f} {:>6.1f}% {:>18} {:>8}  {}\n", r.name,
-             width, r.isa.empty() ? "-" : r.isa, r.median_ms, 100 * r.spread,
-             rate, share, peer
+             "{:<{}}  {:<8} {:>10.3f} {:>6.1f}% {:>18} {:>8} {:>8}  {}\n",
+             r.name, width, r.isa.empty() ? "-" : r.isa, r.median_ms,
+             100 * r.spread, rate, percent(r.share_of_peak),
+             percent(r.best_share_of_peak), peer
          ) +
          step_line(r, width);
 }

@@ -62,6 +62,10 @@ struct Row {
   int threads = 1, repeats = 0;
   double median_ms = 0, spread = 0, rate = 0;
   std::optional<double> share_of_peak, vs_peer, peak_mib;
+  // The same of each side's fastest repeat: on a shared machine, what others
+  // took least from.
+  double best_rate = 0;
+  std::optional<double> best_share_of_peak, best_vs_peer;
   // Of a training step, outside our ops; of the peer, its own figures.
   std::optional<double> overhead, peer_rate, peer_peak_mib;
   Interval vs_peer_interval;

@@ -1,5 +1,8 @@
 #include "hearth/bench/runner.h"
 
+#include <chrono>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
@@ -38,6 +41,24 @@ TEST(Runner, TakesTurnsWithThePeerAndAlternatesWhoIsFirst) {
   EXPECT_GT(*row.vs_peer, 0);
   ASSERT_TRUE(row.share_of_peak);
   EXPECT_NEAR(*row.share_of_peak, row.rate / 1e6, 1e-12);
+}
+
+TEST(Runner, TheFastestRepeatStandsBesideTheMedian) {
+  int calls = 0;
+  BenchCase c;
+  c.work = 1, c.unit = "jobs/s", c.peak = 1e6;
+  c.prepare = [&] {
+    return [&] {
+      const int ms = ++calls == 3 ? 2 : 12;
+      std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    };
+  };
+  const Row row = run_case(
+      c, {.min_repeats = 5, .max_repeats = 5, .seconds = 0, .warm_up = 0}
+  );
+  EXPECT_GT(row.best_rate, row.rate * 1.5);
+  EXPECT_NEAR(*row.best_share_of_peak, row.best_rate / 1e6, 1e-12);
+  EXPECT_EQ(to_json(row)["best_rate"], row.best_rate);
 }
 
 TEST(Runner, WhatComesBeforeIsNotTimedAndASlowPeerRunsLess) {
