@@ -105,18 +105,23 @@ inline void transpose_tiles(
     const BlockShape& shape,
     void* room
 ) {
+  constexpr long kTileDepth = 2 * kTile;
   alignas(64) Word pairs[2][kTile * kTile];
   for (long w = 0; w < shape.across; ++w) {
     for (long piece = 0; piece < shape.pieces; ++piece) {
       const long i = piece * kPieceRows;
       const __mmask64 columns = first_bytes(2 * (height - i));
       const auto row = [&](long k) {
+        const Bf16* from = a + k * stride + i;
+        // Rows lie far apart: no processor guesses the next tile's.
+        _mm_prefetch(from + kTileDepth * stride, _MM_HINT_T0);
         return _mm512_maskz_loadu_epi8(
-            k < depth ? columns : first_bytes(0), a + k * stride + i
+            k < depth ? columns : first_bytes(0), from
         );
       };
       for (long r = 0; r < kTile; ++r) {
-        const __m512i low = row(w * 32 + 2 * r), high = row(w * 32 + 2 * r + 1);
+        const long k = w * kTileDepth + 2 * r;
+        const __m512i low = row(k), high = row(k + 1);
         interleave_words(low, high, pairs[0] + r * kTile, pairs[1] + r * kTile);
       }
       char* to = shape.place(room, piece, w);
@@ -131,18 +136,26 @@ inline void transpose_tiles(
 struct PendingPiece {
   const GemmArgs* g = nullptr;
   long i = 0, j = 0, row = 0, rows = 0;
-  bool plain = false;  // bf16 without an epilogue, all columns there
+  // All columns there and no epilogue, but that float32 may be added to C.
+  bool plain = false;
   const float* sums = nullptr;
 
   HEARTH_INLINE void advance(long count) {
     for (const long end = smaller(rows, row + count); row < end; ++row) {
       const float* from = sums + row * kPanel;
-      if (plain) {
-        auto* c = static_cast<Bf16*>(g->c) + (i + row) * g->c_stride + j;
-        const __m512bh x = _mm512_cvtne2ps_pbh(
-            _mm512_load_ps(from + 16), _mm512_load_ps(from)
-        );
-        _mm512_storeu_si512(c, (__m512i)x);
+      const long at = (i + row) * g->c_stride + j;
+      __m512 low = _mm512_load_ps(from), high = _mm512_load_ps(from + 16);
+      if (plain && g->c_type == GemmScalar::bf16) {
+        const __m512bh x = _mm512_cvtne2ps_pbh(high, low);
+        _mm512_storeu_si512(static_cast<Bf16*>(g->c) + at, (__m512i)x);
+      } else if (plain) {
+        float* c = static_cast<float*>(g->c) + at;
+        if (g->accumulate) {
+          low = _mm512_add_ps(low, _mm512_loadu_ps(c));
+          high = _mm512_add_ps(high, _mm512_loadu_ps(c + 16));
+        }
+        _mm512_storeu_ps(c, low);
+        _mm512_storeu_ps(c + 16, high);
       } else if (g->c_type == GemmScalar::bf16) {
         finish_row<Bf16>(*g, i + row, j, from);
       } else {
@@ -152,10 +165,22 @@ struct PendingPiece {
   }
 };
 
-// What is asked for while a piece is multiplied.
+// What is asked for while a piece is multiplied: the next stripe of B, and the
+// rows of C that the piece will be added to.
 struct Ahead {
   const char* at;
   long lines;  // each step
+  const float* sum = nullptr;
+  long sum_stride = 0, sum_rows = 0;
+
+  HEARTH_INLINE void step(long rows) {
+    for (long i = 0; i < lines; ++i, at += 64) _mm_prefetch(at, _MM_HINT_T1);
+    for (long i = smaller(rows, sum_rows); i > 0; --i, --sum_rows) {
+      _mm_prefetch(sum, _MM_HINT_T0);
+      _mm_prefetch(sum + 16, _MM_HINT_T0);
+      sum += sum_stride;
+    }
+  }
 };
 
 // One 32x32 (or, kBoth unset, 16x32) piece over a stripe. A is read once a
@@ -179,9 +204,7 @@ HEARTH_INLINE void multiply_tiles(
       _tile_stream_loadd(5, a + kTileBytes, 64);
       Kind::bottom();
     }
-    for (long i = 0; i < ahead.lines; ++i, ahead.at += 64) {
-      _mm_prefetch(ahead.at, _MM_HINT_T1);
-    }
+    ahead.step(rows);
     pending.advance(rows);
     a += 2 * kTileBytes;
     b += kTile * kPanelBytes;
@@ -208,7 +231,8 @@ class TileProduct {
             (round_up(g.k, kTile * kWordElements) / kWordElements +
              Kind::kExtraRows) *
             kPanelBytes
-        ) {}
+        ),
+        adds_(g.accumulate && g.c_type == GemmScalar::f32) {}
 
   void run(GemmRange rows, GemmRange columns) {
     const long all = (g_.k * Kind::kElement + 63) / 64;
@@ -236,6 +260,7 @@ class TileProduct {
   Sum* partial_;
   char* room_;
   const long panel_;  // bytes
+  const bool adds_;
   PendingPiece pending_;
   int turn_ = 0;
   alignas(64) Sum sums_[2][kPieceWords];
@@ -297,7 +322,12 @@ class TileProduct {
     for (long t = 0; t < shape.pieces; ++t) {
       const long rows = smaller(kPieceRows, p.height - t * kPieceRows);
       const char* a = p.a + t * p.steps * 2 * kTileBytes;
-      const Ahead ahead{p.next + t * p.steps * lines * 64, lines};
+      Ahead ahead{p.next + t * p.steps * lines * 64, lines};
+      if (p.closes && adds_) {
+        const long at = (p.i + t * kPieceRows) * g_.c_stride + p.j;
+        ahead.sum = static_cast<const float*>(g_.c) + at;
+        ahead.sum_stride = g_.c_stride, ahead.sum_rows = rows;
+      }
       Sum* partial = p.partial + t * kPieceWords;
       open(p.opens, partial);
       if (rows > kTile)
@@ -342,8 +372,9 @@ class TileProduct {
     if constexpr (Kind::kElement == 1) {
       finish_rows(Sink{&g_, i, j, true, true, nullptr, 0}, sums, kPanel, rows);
     } else {
-      const bool plain = g_.c_type == GemmScalar::bf16 && is_plain(g_) &&
-                         !g_.accumulate && j + kPanel <= g_.n;
+      const bool whole = j + kPanel <= g_.n;
+      const bool adds = g_.accumulate && g_.c_type == GemmScalar::bf16;
+      const bool plain = whole && is_plain(g_) && !adds;
       pending_ = {&g_, i, j, 0, rows, plain, sums};
     }
   }
