@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "hearth/data/tokenizer/tokenizer.h"
-#include "hearth/infer/generator.h"
+#include "hearth/infer/generated.h"
 #include "hearth/infer/grammar.h"
 #include "hearth/infer/runner.h"
 
@@ -43,7 +43,8 @@ struct Event {
                                        // log probability
   // Of Kind::end.
   Finish finish = Finish::length;
-  std::string error;  // why it failed; empty when it did not
+  std::string error;  // why it failed; empty when it did not. A request that
+                      // failed has Finish::cancelled
   int prompt_tokens = 0, cached_tokens = 0, made_tokens = 0;
 };
 
@@ -52,19 +53,23 @@ using RequestId = std::uint64_t;
 using Listener = std::function<void(const Event&)>;
 
 struct EngineOptions {
-  int max_batch = 16;           // sequences decoded in one step
-  int prefill_chunk = 256;      // prompt tokens between two decoding steps
-  std::size_t max_queue = 256;  // requests that wait; more are refused
+  int max_batch = 16;       // sequences decoded in one step
+  int prefill_chunk = 256;  // prompt tokens between two decoding steps
+  // Requests that wait; more are refused. A request counts as waiting while
+  // max_batch others are before it.
+  std::size_t max_queue = 256;
   bool prefix_cache = true;
   std::string prefix_folder;  // prompts kept on disk; empty: none
-  // Same seed, same text, whatever else is in the batch.
+  // Same seed, same text, whatever else is in the batch. The runner must have
+  // been made for it.
   bool batch_invariant = false;
 };
 
 struct EngineStats {
   std::size_t waiting = 0, running = 0;
   std::uint64_t requests = 0, failed = 0, prompt_tokens = 0, cached_tokens = 0,
-                made_tokens = 0, steps = 0;
+                made_tokens = 0, steps = 0,
+                preempted = 0;  // begun again later, for want of pages
   KvPool pool;
 };
 
@@ -77,7 +82,8 @@ class QueueFull : public std::runtime_error {
 class Engine {
  public:
   // `make` is called on the engine's own thread, since arrays belong to the
-  // thread that made them. tokenizer may be null: then there is no text.
+  // thread that made them; what it throws, the constructor throws. tokenizer
+  // may be null: then there is no text.
   Engine(
       std::function<std::unique_ptr<Runner>()> make,
       std::shared_ptr<const data::Tokenizer> tokenizer,
@@ -96,6 +102,9 @@ class Engine {
   // Takes no more requests and waits until all have ended.
   void drain();
   EngineStats stats() const;
+  // Tokens that a prompt and its answer may have together: the model's context,
+  // or what fits the pool.
+  int limit() const;
 
  private:
   struct State;

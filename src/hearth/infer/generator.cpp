@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/data/tokenizer/stream_decoder.h"
-#include "hearth/infer/stop_text.h"
+#include "hearth/infer/text_out.h"
 
 namespace hearth::infer {
 namespace {
@@ -18,44 +17,6 @@ using Clock = std::chrono::steady_clock;
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start)
       .count();
-}
-
-// Ids to text that may be shown, up to a stop string.
-class TextOut {
- public:
-  TextOut(
-      std::shared_ptr<const data::Tokenizer> tokenizer,
-      std::span<const std::int32_t> context,
-      const std::vector<std::string>& stops
-  )
-      : stop_(stops) {
-    if (!tokenizer) return;
-    decoder_.emplace(std::move(tokenizer), true);
-    for (const std::int32_t id : context) decoder_->push(id);
-  }
-  std::string push(std::int32_t id) {
-    return decoder_ ? stop_.push(decoder_->push(id)) : std::string();
-  }
-  std::string finish() {
-    if (!decoder_) return {};
-    std::string out = stop_.push(decoder_->finish());
-    return out + stop_.finish();
-  }
-  bool stopped() const { return stop_.found(); }
-
- private:
-  std::optional<data::StreamDecoder> decoder_;
-  StopText stop_;
-};
-
-// The few last tokens are all that a word's beginning depends on.
-std::span<const std::int32_t> text_context(
-    std::span<const std::int32_t> prompt,
-    const GenerateOptions& options
-) {
-  constexpr std::size_t kTokens = 8;
-  if (!options.continues_prompt) return {};
-  return prompt.last(std::min(prompt.size(), kTokens));
 }
 
 void check(
@@ -124,12 +85,6 @@ class Run {
 
 }  // namespace
 
-std::string_view name_of(Finish finish) {
-  return finish == Finish::stop     ? "stop"
-         : finish == Finish::length ? "length"
-                                    : "cancelled";
-}
-
 std::vector<std::int32_t> Generation::ids() const {
   std::vector<std::int32_t> out;
   for (const auto& t : tokens) out.push_back(t.id);
@@ -147,7 +102,8 @@ Generation generate(
   Generation out;
   out.prompt_tokens = static_cast<int>(prompt.size());
   TextOut text(
-      std::move(tokenizer), text_context(prompt, options), options.stop
+      std::move(tokenizer), text_context(prompt, options.continues_prompt),
+      options.stop
   );
   Run run(model, prompt, options);
   const auto start = Clock::now();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "hearth/data/tokenizer/tokenizer.h"
-#include "hearth/infer/sampler.h"
+#include "hearth/infer/generated.h"
 #include "hearth/infer/sequence.h"
 
 namespace hearth::infer {
@@ -24,20 +24,6 @@ struct GenerateOptions {
   // its space; an answer in a chat begins afresh.
   bool continues_prompt = false;
 };
-
-struct GeneratedToken {
-  std::int32_t id = 0;
-  std::string text;    // what can be shown now: whole characters only
-  float log_prob = 0;  // the model's own, where asked for
-  std::vector<TokenLogProb> top;
-};
-
-enum class Finish : unsigned char {
-  stop,       // a stop id or a stop string
-  length,     // max_tokens, or the model's context is full
-  cancelled,  // the callback said so
-};
-std::string_view name_of(Finish finish);  // "stop", "length", "cancelled"
 
 struct Generation {
   std::string text;

@@ -37,6 +37,9 @@ class Runner {
   // Tokens the model was made for.
   virtual int context() const = 0;
   virtual KvPool pool() const = 0;
+  // Whether a row's logits depend on its own sequence alone: neither on other
+  // rows of the step nor on how the sequence was cut into steps.
+  virtual bool batch_invariant() const { return false; }
 
   // An empty sequence. adapter: -1 for the base, else the index of one that
   // the runner was made with.

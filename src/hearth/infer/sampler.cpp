@@ -61,13 +61,31 @@ void SamplerOptions::check() const {
   if (top_k < 0) refuse(top_k, "top_k must be 0 or more");
   if (!(top_p > 0 && top_p <= 1)) refuse(top_p, "top_p must be in (0, 1]");
   if (!(min_p >= 0 && min_p <= 1)) refuse(min_p, "min_p must be in [0, 1]");
+  if (!(typical_p > 0 && typical_p <= 1)) {
+    refuse(typical_p, "typical_p must be in (0, 1]");
+  }
+  if (!std::isfinite(frequency_penalty)) {
+    refuse(frequency_penalty, "frequency_penalty must be a number");
+  }
+  if (!std::isfinite(presence_penalty)) {
+    refuse(presence_penalty, "presence_penalty must be a number");
+  }
   if (!(repeat_penalty > 0) || !std::isfinite(repeat_penalty)) {
     refuse(repeat_penalty, "repeat_penalty must be more than 0");
   }
 }
 
-Sampler::Sampler(const SamplerOptions& options) : options_(options) {
+Sampler::Sampler(
+    const SamplerOptions& options,
+    std::map<std::int32_t, float> bias
+)
+    : options_(options), bias_(std::move(bias)) {
   options_.check();
+  for (const auto& [id, value] : bias_) {
+    if (std::isnan(value) || value == INFINITY) {
+      refuse(value, "a bias must be a number or -inf");
+    }
+  }
 }
 
 std::int32_t greedy(std::span<const float> logits) {
@@ -79,12 +97,10 @@ std::int32_t greedy(std::span<const float> logits) {
 
 // A logit of either sign moves away from being chosen, once for a token
 // however often it was seen.
-std::span<const float> Sampler::penalized(
+void Sampler::penalize_repeats(
     std::span<const float> logits,
     std::span<const std::int32_t> seen
 ) {
-  if (options_.repeat_penalty == 1 || seen.empty()) return logits;
-  scores_.assign(logits.begin(), logits.end());
   const auto factor = static_cast<float>(options_.repeat_penalty);
   for (const std::int32_t id : seen) {
     const auto i = static_cast<std::size_t>(id);
@@ -92,6 +108,34 @@ std::span<const float> Sampler::penalized(
     const float v = logits[i];
     scores_[i] = v > 0 ? v / factor : v * factor;
   }
+}
+
+std::span<const float> Sampler::adjusted(
+    std::span<const float> logits,
+    std::span<const std::int32_t> seen,
+    std::size_t prompt
+) {
+  const bool counts =
+      options_.frequency_penalty != 0 || options_.presence_penalty != 0;
+  const bool repeats = options_.repeat_penalty != 1 && !seen.empty();
+  if (!counts && !repeats && bias_.empty()) return logits;
+  scores_.assign(logits.begin(), logits.end());
+  if (repeats) penalize_repeats(logits, seen);
+  const auto add = [&](std::int32_t id, double value) {
+    const auto i = static_cast<std::size_t>(id);
+    if (id < 0 || i >= scores_.size()) return;
+    scores_[i] += static_cast<float>(value);
+  };
+  if (counts) {
+    std::map<std::int32_t, int> made;
+    for (const auto id : seen.subspan(std::min(prompt, seen.size()))) {
+      ++made[id];
+    }
+    for (const auto& [id, times] : made) {
+      add(id, -times * options_.frequency_penalty - options_.presence_penalty);
+    }
+  }
+  for (const auto& [id, value] : bias_) add(id, value);
   return scores_;
 }
 
@@ -109,50 +153,77 @@ void Sampler::take_candidates(std::span<const float> logits) {
   candidates_.resize(k);
 }
 
-// Ranks only as far as the probability reaches; returns how many are kept.
-std::size_t Sampler::keep_top_p(double top, double total) {
+// Ranks only as far as the probability reaches, and keeps those.
+template <class Before>
+void Sampler::keep_first(const Before& before, double top, double wanted) {
   double sum = 0;
-  std::size_t kept = 0;
   for (std::size_t ranked = 0; ranked < candidates_.size();) {
     const std::size_t upto =
         std::min(candidates_.size(), std::max(kFirstRanked, 4 * ranked));
     const auto at = [&](std::size_t i) {
       return candidates_.begin() + static_cast<std::ptrdiff_t>(i);
     };
-    std::partial_sort(at(ranked), at(upto), candidates_.end(), kBefore);
+    std::partial_sort(at(ranked), at(upto), candidates_.end(), before);
     for (; ranked < upto; ++ranked) {
       sum += std::exp((candidates_[ranked].logit - top) / options_.temperature);
-      ++kept;
-      if (sum >= options_.top_p * total) return kept;
+      if (sum >= wanted) return candidates_.resize(ranked + 1);
     }
   }
-  return kept;
+}
+
+// Locally typical sampling: tokens whose surprise is nearest to what the
+// distribution has on average, until they hold the probability.
+void Sampler::keep_typical(double top) {
+  double total = 0, sum = 0;
+  for (const Candidate& c : candidates_) {
+    const double x = (c.logit - top) / options_.temperature;
+    total += std::exp(x);
+    sum += x * std::exp(x);
+  }
+  // Entropy is log(total) - mean, the surprise of one log(total) - x.
+  const double mean = sum / total;
+  const auto away = [&](const Candidate& c) {
+    return std::abs((c.logit - top) / options_.temperature - mean);
+  };
+  const auto before = [&](const Candidate& a, const Candidate& b) {
+    const double x = away(a), y = away(b);
+    return x != y ? x < y : kBefore(a, b);
+  };
+  keep_first(before, top, options_.typical_p * total);
+}
+
+void Sampler::keep_top_p(double top) {
+  double total = 0;
+  for (const Candidate& c : candidates_) {
+    total += std::exp((c.logit - top) / options_.temperature);
+  }
+  keep_first(kBefore, top, options_.top_p * total);
 }
 
 std::int32_t Sampler::pick(
     std::span<const float> logits,
     std::span<const std::int32_t> seen,
-    std::uint64_t position
+    std::uint64_t position,
+    std::size_t prompt
 ) {
-  const auto scores = penalized(logits, seen);
+  const auto scores = adjusted(logits, seen, prompt);
   if (options_.temperature == 0) return greedy(scores);
   const double top = largest_of(scores);
   take_candidates(scores);
-  const auto weight = [&](const Candidate& c) {
-    return std::exp((c.logit - top) / options_.temperature);
-  };
-  if (options_.top_p < 1) {
-    double total = 0;
-    for (const Candidate& c : candidates_) total += weight(c);
-    candidates_.resize(keep_top_p(top, total));
+  const std::size_t all = candidates_.size();
+  if (options_.typical_p < 1) keep_typical(top);
+  if (options_.top_p < 1) keep_top_p(top);
+  // The order of ids, so that nearly equal distributions draw the same token.
+  if (options_.top_k > 0 || candidates_.size() < all) {
+    std::ranges::sort(candidates_, {}, &Candidate::id);
   }
   weights_.clear();
-  double sum = 0;
   for (const Candidate& c : candidates_) {
-    const double w = weight(c);
-    sum += w >= options_.min_p ? w : 0;
-    weights_.push_back(sum);
+    weights_.push_back(std::exp((c.logit - top) / options_.temperature));
   }
+  const double least = options_.min_p * std::ranges::max(weights_);
+  double sum = 0;
+  for (double& w : weights_) w = sum += w >= least ? w : 0;
   RandomStream random(RandomKey(options_.seed).fold("sample").fold(position));
   const double drawn = random.uniform() * sum;
   // The first whose running sum passes the draw has a weight of its own; a

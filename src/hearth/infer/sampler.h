@@ -2,6 +2,7 @@
 // Logits to a token id: penalties, temperature, cuts, a draw. Pure over a span
 // of numbers; it knows neither models nor text.
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -11,8 +12,11 @@ struct SamplerOptions {
   double temperature = 0;     // 0: the most likely token
   int top_k = 0;              // 0: all
   double top_p = 1;           // smallest set that holds this probability
+  double typical_p = 1;       // tokens of usual surprise that hold this much
   double min_p = 0;           // of the most likely token's probability
   double repeat_penalty = 1;  // above 1, tokens already there are less likely
+  double frequency_penalty = 0;  // off the logit for each time it was made
+  double presence_penalty = 0;   // off the logit once it was made at all
   std::uint64_t seed = 0;
 
   // Throws UsageError.
@@ -26,16 +30,23 @@ struct TokenLogProb {
 
 class Sampler {
  public:
-  explicit Sampler(const SamplerOptions& options);
+  // bias is added to the logits of these ids; -inf forbids one.
+  explicit Sampler(
+      const SamplerOptions& options,
+      std::map<std::int32_t, float> bias = {}
+  );
 
-  // The order is penalty, temperature, top-k, top-p, min-p. Equal logits rank
-  // by id, lowest first. `seen` is what a repetition is of; the draw depends on
+  // The order is repetition penalty, frequency and presence penalties, bias,
+  // temperature, top-k, typical-p, top-p, min-p. Equal logits rank by id,
+  // lowest first. `seen` is what a repetition is of; frequency and presence
+  // count only what comes after its first `prompt` tokens. The draw depends on
   // the seed and `position` alone. A logit may be -inf (never chosen); Error
   // for NaN, +inf, or nothing left to choose.
   std::int32_t pick(
       std::span<const float> logits,
       std::span<const std::int32_t> seen,
-      std::uint64_t position
+      std::uint64_t position,
+      std::size_t prompt = 0
   );
 
  private:
@@ -44,16 +55,25 @@ class Sampler {
     float logit;
   };
   SamplerOptions options_;
+  std::map<std::int32_t, float> bias_;
   std::vector<float> scores_;
   std::vector<Candidate> candidates_;
   std::vector<double> weights_;
 
-  std::span<const float> penalized(
+  std::span<const float> adjusted(
+      std::span<const float> logits,
+      std::span<const std::int32_t> seen,
+      std::size_t prompt
+  );
+  void penalize_repeats(
       std::span<const float> logits,
       std::span<const std::int32_t> seen
   );
   void take_candidates(std::span<const float> logits);
-  std::size_t keep_top_p(double top, double total);
+  template <class Before>
+  void keep_first(const Before& before, double top, double wanted);
+  void keep_typical(double top);
+  void keep_top_p(double top);
 };
 
 // The id of the largest logit, lowest id of equal ones; checks as pick() does.

@@ -82,7 +82,7 @@ TEST(Sampler, TopPReachesPastTheFirstRankedBlock) {
   // 2000 equal tokens: 60 % of them are the first 1200 ids.
   const Logits logits(2000, 1.0f);
   const auto f =
-      frequencies({.temperature = 1, .top_p = 0.6, .seed = 5}, logits);
+      frequencies({.temperature = 1, .top_p = 0.6, .seed = 5}, logits, 10000);
   EXPECT_LT(f.rbegin()->first, 1200);
   EXPECT_GT(f.size(), 1190u);
 }
@@ -95,6 +95,73 @@ TEST(Sampler, MinPIsMeasuredAgainstTheMostLikely) {
   ASSERT_EQ(f.size(), 3u);
   expect_share(f[2], 0.15 / 0.95);
   EXPECT_EQ(f.count(0), 0u);
+}
+
+TEST(Sampler, TypicalKeepsWhatSurprisesAsMuchAsUsual) {
+  // Surprises 0.69, 1.2, 1.9, 3.0 where the entropy is 1.14 nats: the second
+  // is nearest, then the first.
+  const Logits logits{
+      std::log(0.05f), std::log(0.5f), std::log(0.15f), std::log(0.3f)
+  };
+  auto f =
+      frequencies({.temperature = 1, .typical_p = 0.25, .seed = 5}, logits);
+  ASSERT_EQ(f.size(), 1u);
+  EXPECT_EQ(f.begin()->first, 3);
+  f = frequencies({.temperature = 1, .typical_p = 0.6, .seed = 5}, logits);
+  ASSERT_EQ(f.size(), 2u);
+  expect_share(f[1], 0.5 / 0.8);
+  expect_share(f[3], 0.3 / 0.8);
+  // Without the most likely one, min-p is of the likeliest that is left.
+  f = frequencies(
+      {.temperature = 1, .typical_p = 0.25, .min_p = 1, .seed = 5}, logits, 100
+  );
+  EXPECT_EQ(f.begin()->first, 3);
+}
+
+TEST(Sampler, FrequencyCountsAndPresenceDoesNot) {
+  const std::vector<std::int32_t> seen{1, 0, 0, 1};
+  const auto pick = [&](const SamplerOptions& o, std::size_t prompt) {
+    return Sampler(o).pick(Logits{3, 2.5f, 0}, seen, 0, prompt);
+  };
+  EXPECT_EQ(pick({.frequency_penalty = 0.4}, 0), 0);
+  // One 0 and one 1 were made, the others are the prompt's.
+  EXPECT_EQ(pick({.frequency_penalty = 0.4}, 2), 0);
+  EXPECT_EQ(pick({.frequency_penalty = 1}, 3), 0);
+  EXPECT_EQ(pick({.presence_penalty = 4}, 0), 2);
+  EXPECT_EQ(pick({.presence_penalty = 4}, 3), 0);
+  EXPECT_EQ(pick({.presence_penalty = 4}, 4), 0);
+  EXPECT_EQ(pick({.presence_penalty = -4}, 3), 1);
+  // Two 0s cost 0.6, which is more than the distance to 1.
+  const std::vector<std::int32_t> zeros{0, 0};
+  EXPECT_EQ(
+      Sampler({.frequency_penalty = 0.3}).pick(Logits{3, 2.5f}, zeros, 0), 1
+  );
+  EXPECT_EQ(
+      Sampler({.presence_penalty = 0.3}).pick(Logits{3, 2.5f}, zeros, 0), 0
+  );
+}
+
+TEST(Sampler, BiasIsAddedAndForbids) {
+  const Logits logits{0, 0, std::log(2.0f)};
+  Sampler sampler({.temperature = 1, .seed = 4}, {{0, std::log(5.0f)}});
+  std::map<int, double> f;
+  for (std::uint64_t i = 0; i < 40000; ++i) {
+    f[sampler.pick(logits, {}, i)] += 1 / 40000.0;
+  }
+  expect_share(f[0], 5.0 / 8);
+  expect_share(f[1], 1.0 / 8);
+  expect_share(f[2], 2.0 / 8);
+  EXPECT_EQ(Sampler({}, {{2, -INFINITY}}).pick(logits, {}, 0), 0);
+  EXPECT_EQ(Sampler({}, {{7, 100.0f}}).pick(logits, {}, 0), 2);
+  EXPECT_THROW(Sampler({}, {{1, NAN}}), UsageError);
+}
+
+TEST(Sampler, PenaltiesComeBeforeTheBias) {
+  // 4 halved is 2, and 1 more is 3; the other order would give 2.5.
+  Sampler sampler({.repeat_penalty = 2}, {{0, 1.0f}});
+  const std::vector<std::int32_t> seen{0};
+  EXPECT_EQ(sampler.pick(Logits{4, 2.9f}, seen, 0), 0);
+  EXPECT_EQ(sampler.pick(Logits{4, 3.1f}, seen, 0), 1);
 }
 
 TEST(Sampler, PenaltyMakesBothSignsLessLikely) {
@@ -152,7 +219,10 @@ TEST(Sampler, OptionsAreChecked) {
   EXPECT_THROW(Sampler({.top_p = 0}), UsageError);
   EXPECT_THROW(Sampler({.top_p = 1.5}), UsageError);
   EXPECT_THROW(Sampler({.min_p = 2}), UsageError);
+  EXPECT_THROW(Sampler({.typical_p = 0}), UsageError);
   EXPECT_THROW(Sampler({.repeat_penalty = 0}), UsageError);
+  EXPECT_THROW(Sampler({.frequency_penalty = NAN}), UsageError);
+  EXPECT_THROW(Sampler({.presence_penalty = INFINITY}), UsageError);
 }
 
 }  // namespace

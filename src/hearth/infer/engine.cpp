@@ -1,0 +1,200 @@
+#include "hearth/infer/engine.h"
+
+#include <condition_variable>
+#include <exception>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/infer/scheduler.h"
+
+namespace hearth::infer {
+
+struct Engine::State {
+  std::shared_ptr<const data::Tokenizer> tokenizer;
+  EngineOptions options;
+  // Of the runner, which only the thread may ask.
+  int vocabulary = 0, limit = 0;
+
+  mutable std::mutex mutex;
+  std::condition_variable wake;   // the thread has something to do
+  std::condition_variable ended;  // a request has, or the work
+  std::vector<std::unique_ptr<Job>> incoming;
+  std::vector<RequestId> cancelled;
+  EngineStats stats;
+  RequestId last_id = 0;
+  std::size_t unfinished = 0;
+  bool draining = false, stopping = false, resting = false;
+  std::thread thread;
+
+  void run(
+      const std::function<std::unique_ptr<Runner>()>& make,
+      std::promise<void>& ready
+  );
+  void loop(Scheduler& scheduler);
+  Listener counted(Listener listener);
+};
+
+// The end of a request is counted after its listener has heard of it, so that
+// drain() returns when nobody is called any more.
+Listener Engine::State::counted(Listener listener) {
+  return [this, listener = std::move(listener)](const Event& event) {
+    const bool end = event.kind == Event::Kind::end;
+    const auto count = [&] {
+      const std::lock_guard lock(mutex);
+      --unfinished;
+      ended.notify_all();
+    };
+    try {
+      if (listener) listener(event);
+    } catch (...) {
+      if (end) count();
+      throw;
+    }
+    if (end) count();
+  };
+}
+
+void Engine::State::loop(Scheduler& scheduler) {
+  for (;;) {
+    std::vector<std::unique_ptr<Job>> jobs;
+    std::vector<RequestId> gone;
+    {
+      std::unique_lock lock(mutex);
+      stats = scheduler.stats();
+      resting = scheduler.idle();
+      ended.notify_all();
+      wake.wait(lock, [&] {
+        return stopping || !incoming.empty() || !cancelled.empty() ||
+               !scheduler.idle();
+      });
+      resting = false;
+      jobs.swap(incoming);
+      gone.swap(cancelled);
+      if (stopping) {
+        lock.unlock();
+        for (const auto& job : jobs) job->end(Finish::cancelled);
+        return;
+      }
+    }
+    for (auto& job : jobs) scheduler.add(std::move(job));
+    for (const RequestId id : gone) scheduler.cancel(id);
+    scheduler.step();
+  }
+}
+
+void Engine::State::run(
+    const std::function<std::unique_ptr<Runner>()>& make,
+    std::promise<void>& ready
+) {
+  std::unique_ptr<Runner> runner;
+  try {
+    runner = make();
+    if (!runner) throw UsageError("[infer.Engine] there must be a runner");
+    if (options.batch_invariant && !runner->batch_invariant()) {
+      throw UsageError(
+          "[infer.Engine] batch_invariant needs a runner that is made for it"
+      );
+    }
+    vocabulary = runner->vocabulary();
+  } catch (...) {
+    return ready.set_exception(std::current_exception());
+  }
+  Scheduler scheduler(*runner, options);
+  limit = scheduler.limit();
+  ready.set_value();
+  loop(scheduler);
+}
+
+Engine::Engine(
+    std::function<std::unique_ptr<Runner>()> make,
+    std::shared_ptr<const data::Tokenizer> tokenizer,
+    const EngineOptions& options
+)
+    : state_(std::make_unique<State>()) {
+  state_->tokenizer = std::move(tokenizer);
+  state_->options = options;
+  std::promise<void> ready;
+  auto made = ready.get_future();
+  state_->thread = std::thread([&] { state_->run(make, ready); });
+  try {
+    made.get();
+  } catch (...) {
+    state_->thread.join();
+    throw;
+  }
+}
+
+Engine::~Engine() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->wake.notify_all();
+  state_->thread.join();
+}
+
+RequestId Engine::submit(Request request, Listener listener) {
+  State& s = *state_;
+  check_request(request, s.vocabulary, s.limit);
+  RequestId id = 0;
+  {
+    const std::lock_guard lock(s.mutex);
+    id = ++s.last_id;
+  }
+  auto job = std::make_unique<Job>(
+      id, std::move(request), s.counted(std::move(listener)), s.tokenizer
+  );
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.draining) {
+      throw QueueFull("[infer.Engine.submit] no more requests are taken");
+    }
+    const auto batch =
+        static_cast<std::size_t>(std::max(s.options.max_batch, 1));
+    if (s.unfinished >= s.options.max_queue + batch) {
+      throw QueueFull(
+          fmt::format(
+              "[infer.Engine.submit] at most {} requests may wait",
+              s.options.max_queue
+          )
+      );
+    }
+    ++s.unfinished;
+    s.incoming.push_back(std::move(job));
+  }
+  s.wake.notify_all();
+  return id;
+}
+
+void Engine::cancel(RequestId id) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->cancelled.push_back(id);
+  }
+  state_->wake.notify_all();
+}
+
+void Engine::drain() {
+  std::unique_lock lock(state_->mutex);
+  state_->draining = true;
+  state_->ended.wait(lock, [&] {
+    return state_->unfinished == 0 && state_->resting;
+  });
+}
+
+EngineStats Engine::stats() const {
+  const std::lock_guard lock(state_->mutex);
+  EngineStats out = state_->stats;
+  out.waiting += state_->incoming.size();
+  return out;
+}
+
+int Engine::limit() const {
+  return state_->limit;
+}
+
+}  // namespace hearth::infer

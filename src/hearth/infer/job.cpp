@@ -1,0 +1,183 @@
+#include "hearth/infer/job.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+
+namespace hearth::infer {
+namespace {
+
+GeneratedToken scored_token(
+    std::span<const float> logits,
+    std::int32_t id,
+    std::optional<int> alternatives
+) {
+  GeneratedToken token;
+  token.id = id;
+  if (!alternatives) return token;
+  const auto at = static_cast<std::size_t>(id);
+  token.log_prob = static_cast<float>(logits[at] - log_sum_exp(logits));
+  token.top = top_log_probs(logits, *alternatives);
+  return token;
+}
+
+}  // namespace
+
+void check_request(const Request& request, int vocabulary, int limit) {
+  request.sampling.check();
+  const auto refuse = [](const std::string& what) {
+    throw UsageError("[infer.Engine.submit] " + what);
+  };
+  if (request.prompt.empty()) refuse("the prompt must have a token, got none");
+  // No new token is for those who only want the prompt's log probabilities.
+  const int least = request.prompt_log_probs ? 0 : 1;
+  if (request.max_tokens < least) {
+    refuse(
+        fmt::format(
+            "max_tokens must be at least {}, got {}", least, request.max_tokens
+        )
+    );
+  }
+  const auto room = static_cast<std::size_t>(limit);
+  const bool fits = request.max_tokens == 0 ? request.prompt.size() <= room
+                                            : request.prompt.size() < room;
+  if (!fits) {
+    refuse(
+        fmt::format(
+            "the prompt must leave room in the {} tokens that the context and "
+            "the memory for keys and values allow, got {} tokens",
+            limit, request.prompt.size()
+        )
+    );
+  }
+  for (const std::int32_t id : request.prompt) {
+    if (id >= 0 && id < vocabulary) continue;
+    refuse(
+        fmt::format(
+            "a token id must be from 0 to {}, got {}", vocabulary - 1, id
+        )
+    );
+  }
+  for (const auto& [id, bias] : request.logit_bias) {
+    if (id >= 0 && id < vocabulary) continue;
+    refuse(
+        fmt::format(
+            "logit_bias must name tokens from 0 to {}, got {}", vocabulary - 1,
+            id
+        )
+    );
+  }
+  for (const auto& k : {request.log_probs, request.prompt_log_probs}) {
+    if (k && *k < 0) refuse("log_probs must be 0 or more");
+  }
+}
+
+Job::Job(
+    RequestId id,
+    Request request,
+    Listener listener,
+    std::shared_ptr<const data::Tokenizer> tokenizer
+)
+    : id_(id),
+      request_(std::move(request)),
+      listener_(std::move(listener)),
+      tokenizer_(std::move(tokenizer)),
+      sampler_(request_.sampling, request_.logit_bias),
+      text_(
+          tokenizer_,
+          text_context(request_.prompt, request_.continues_prompt),
+          request_.stop
+      ),
+      tokens_(request_.prompt) {
+  if (!tokenizer_ && !request_.stop.empty()) {
+    throw UsageError("[infer.Engine.submit] stop strings need a tokenizer");
+  }
+}
+
+int Job::scored() const {
+  const auto all = request_.prompt.size();
+  if (!request_.prompt_log_probs || scored_.size() == all) return -1;
+  return static_cast<int>(scored_.size()) - (scored_.empty() ? 0 : 1);
+}
+
+// The row after token i is about token i + 1; the first token has none.
+void Job::score_prompt(std::span<const float> rows, int vocabulary) {
+  const auto width = static_cast<std::size_t>(vocabulary);
+  const auto& prompt = request_.prompt;
+  if (scored_.empty()) scored_.push_back({.id = prompt.front()});
+  for (std::size_t r = 0; r * width < rows.size(); ++r) {
+    if (scored_.size() == prompt.size()) break;
+    scored_.push_back(scored_token(
+        rows.subspan(r * width, width), prompt[scored_.size()],
+        request_.prompt_log_probs
+    ));
+  }
+  if (scored_.size() == prompt.size()) tell_prompt();
+}
+
+void Job::start_over() {
+  if (scored() >= 0) scored_.clear();
+}
+
+void Job::tell_prompt() {
+  Event event;
+  event.kind = Event::Kind::prompt;
+  event.prompt = scored_;
+  TextOut text(tokenizer_, {}, {});
+  for (auto& token : event.prompt) token.text = text.push(token.id);
+  event.prompt.back().text += text.finish();
+  tell(event);
+}
+
+bool Job::take(std::span<const float> logits, int limit) {
+  Event event;
+  event.token = scored_token(
+      logits,
+      sampler_.pick(logits, tokens_, tokens_.size(), request_.prompt.size()),
+      request_.log_probs
+  );
+  GeneratedToken& token = event.token;
+  tokens_.push_back(token.id);
+  const auto& stops = request_.stop_ids;
+  const bool stop_id = std::ranges::find(stops, token.id) != stops.end();
+  if (!stop_id) token.text = text_.push(token.id);
+  const bool stopped = stop_id || text_.stopped();
+  // The last token of a full context needs no room: it is never fed.
+  const bool full = made() >= request_.max_tokens || length() > limit;
+  if (stopped || full) token.text += text_.finish();
+  tell(event);
+  if (stopped || full) end(stopped ? Finish::stop : Finish::length);
+  return ended_;
+}
+
+void Job::end(Finish finish, const std::string& error) {
+  if (ended_) return;
+  Event event;
+  event.kind = Event::Kind::end;
+  event.finish = finish;
+  event.error = error;
+  event.prompt_tokens = prompt_length();
+  event.cached_tokens = cached;
+  event.made_tokens = made();
+  ended_ = true;
+  if (!listener_) return;
+  try {
+    listener_(event);
+  } catch (...) {
+    // Nobody is left to tell.
+  }
+}
+
+// A listener that throws has lost its reader: its request ends.
+void Job::tell(const Event& event) {
+  if (ended_ || !listener_) return;
+  try {
+    listener_(event);
+  } catch (const std::exception& e) {
+    end(Finish::cancelled, e.what());
+  }
+}
+
+}  // namespace hearth::infer

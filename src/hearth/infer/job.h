@@ -1,0 +1,64 @@
+#pragma once
+// One request while it is answered: its tokens so far, how the next is chosen,
+// and what its listener has heard. Knows no other request and no runner.
+#include "hearth/infer/engine.h"
+#include "hearth/infer/text_out.h"
+
+namespace hearth::infer {
+
+class Job {
+ public:
+  // Throws UsageError for options that cannot be.
+  Job(RequestId id,
+      Request request,
+      Listener listener,
+      std::shared_ptr<const data::Tokenizer> tokenizer);
+
+  RequestId id() const { return id_; }
+  const Request& request() const { return request_; }
+  // The prompt and what was made after it.
+  const std::vector<std::int32_t>& tokens() const { return tokens_; }
+  int length() const { return static_cast<int>(tokens_.size()); }
+  int prompt_length() const { return static_cast<int>(request_.prompt.size()); }
+  int made() const { return length() - prompt_length(); }
+
+  // Rows of prompt log probabilities that are still to come begin after this
+  // many tokens of the prompt; -1 when none are.
+  int scored() const;
+  // Logits after each of the prompt's tokens from scored() on, one row each.
+  void score_prompt(std::span<const float> rows, int vocabulary);
+  // The prompt will be fed again from its beginning.
+  void start_over();
+
+  // Chooses the next token from the logits after the last one, tells the
+  // listener, and returns whether that was the last. limit: tokens that the
+  // sequence may have.
+  bool take(std::span<const float> logits, int limit);
+
+  // Tells the listener, once; later calls do nothing.
+  void end(Finish finish, const std::string& error = {});
+  bool ended() const { return ended_; }
+
+  // Where it stands with the runner; the scheduler's.
+  SequenceId sequence = -1;
+  int cached = 0;  // tokens of the prompt that came from the prefix cache
+
+ private:
+  RequestId id_;
+  Request request_;
+  Listener listener_;
+  std::shared_ptr<const data::Tokenizer> tokenizer_;
+  Sampler sampler_;
+  TextOut text_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<GeneratedToken> scored_;
+  bool ended_ = false;
+
+  void tell(const Event& event);
+  void tell_prompt();
+};
+
+// What a request must be for a runner; throws UsageError.
+void check_request(const Request& request, int vocabulary, int limit);
+
+}  // namespace hearth::infer

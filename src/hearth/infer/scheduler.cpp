@@ -1,0 +1,306 @@
+#include "hearth/infer/scheduler.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/profile/zone.h"
+
+namespace hearth::infer {
+namespace {
+
+// Fewer tokens in common are not worth a fork; this many more are worth a step
+// of waiting until another sequence has them.
+constexpr int kLeastShared = 16, kWorthWaiting = 8;
+// Rows of a whole vocabulary are large where each prompt token has one.
+constexpr int kScoredChunk = 64;
+
+int ceil_div(int a, int b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Runner& runner, const EngineOptions& options)
+    : runner_(runner),
+      options_(options),
+      cache_(runner),
+      batch_(static_cast<std::size_t>(std::max(options.max_batch, 1))),
+      most_running_(batch_) {
+  const KvPool pool = runner_.pool();
+  const auto tokens = static_cast<std::int64_t>(pool.pages) * pool.page_tokens;
+  limit_ = static_cast<int>(std::min<std::int64_t>(
+      runner_.context(), std::max<std::int64_t>(tokens, 0)
+  ));
+}
+
+Scheduler::~Scheduler() {
+  for (JobPtr& job : running_) job->end(Finish::cancelled);
+  for (JobPtr& job : waiting_) job->end(Finish::cancelled);
+}
+
+void Scheduler::add(JobPtr job) {
+  ++counts_.requests;
+  waiting_.push_back(std::move(job));
+}
+
+void Scheduler::cancel(RequestId id) {
+  const auto is_it = [&](const JobPtr& job) { return job->id() == id; };
+  const auto at = std::ranges::find_if(waiting_, is_it);
+  if (at != waiting_.end()) {
+    (*at)->end(Finish::cancelled);
+    waiting_.erase(at);
+    return;
+  }
+  for (const JobPtr& job : running_) {
+    if (is_it(job)) job->end(Finish::cancelled);
+  }
+  retire();
+}
+
+EngineStats Scheduler::stats() const {
+  EngineStats out = counts_;
+  out.waiting = waiting_.size();
+  out.running = running_.size();
+  out.pool = runner_.pool();
+  return out;
+}
+
+int Scheduler::pending(const Job& job) const {
+  return job.length() - runner_.length(job.sequence);
+}
+
+// What the running sequences will take before each has its next token.
+int Scheduler::pages_committed() const {
+  int pages = 0;
+  for (const JobPtr& job : running_) {
+    const int room = limit_ - runner_.length(job->sequence);
+    pages +=
+        runner_.pages_for(job->sequence, std::min(pending(*job) + 1, room));
+  }
+  return pages;
+}
+
+Scheduler::Beginning Scheduler::beginning_of(const Job& job) {
+  Beginning out;
+  // Every token of a scored prompt must be fed.
+  if (!options_.prefix_cache || job.scored() >= 0) return out;
+  // The last token is fed in any case, for its logits.
+  const auto wanted = std::span(job.tokens()).first(job.tokens().size() - 1);
+  out.match = cache_.find(wanted, job.request().adapter);
+  int soon = out.match.tokens;
+  for (const JobPtr& other : running_) {
+    if (other->request().adapter != job.request().adapter) continue;
+    const int common = common_prefix(other->tokens(), wanted);
+    const int held = std::min(common, runner_.length(other->sequence));
+    if (held > out.match.tokens) out.match = {other->sequence, held};
+    soon = std::max(soon, common);
+  }
+  out.wait = soon >= out.match.tokens + kWorthWaiting;
+  if (out.match.tokens < kLeastShared) out.match = {};
+  return out;
+}
+
+bool Scheduler::make_room(int pages, SequenceId except) {
+  while (runner_.pool().free_pages < pages) {
+    if (!cache_.evict(except)) return false;
+  }
+  return true;
+}
+
+// False when the first of the queue has to wait.
+bool Scheduler::admit_first() {
+  Job& job = *waiting_.front();
+  Beginning from = beginning_of(job);
+  if (from.wait) return false;
+  const int page = runner_.pool().page_tokens;
+  const int all = ceil_div(std::min(job.length() + 1, limit_), page);
+  const int committed = pages_committed();
+  const auto need = [&] { return all - from.match.tokens / page + committed; };
+  if (!make_room(need(), from.match.sequence)) {
+    if (!running_.empty()) return false;
+    // Alone it fits once nothing is kept, what it begins with included.
+    from.match = {};
+    make_room(need(), -1);
+  }
+  job.sequence = from.match.tokens > 0
+                     ? runner_.fork(from.match.sequence, from.match.tokens)
+                     : runner_.open(job.request().adapter);
+  if (job.made() == 0) {
+    job.cached = from.match.tokens;
+    counts_.cached_tokens += static_cast<std::uint64_t>(job.cached);
+    counts_.prompt_tokens += static_cast<std::uint64_t>(job.prompt_length());
+  }
+  running_.push_back(std::move(waiting_.front()));
+  waiting_.pop_front();
+  return true;
+}
+
+void Scheduler::admit() {
+  while (!waiting_.empty() && running_.size() < most_running_) {
+    try {
+      if (!admit_first()) return;
+    } catch (const std::exception& e) {
+      ++counts_.failed;
+      waiting_.front()->end(Finish::cancelled, e.what());
+      waiting_.pop_front();
+    }
+  }
+}
+
+// One token for each sequence that is past its prompt, and prompts in the
+// order they were admitted as far as the chunk reaches.
+std::vector<Scheduler::Feed> Scheduler::plan() const {
+  std::vector<Feed> feeds;
+  int chunk = std::max(options_.prefill_chunk, 1);
+  for (const JobPtr& job : running_) {
+    const int left = pending(*job);
+    if (left == 1 && job->made() > 0) {
+      feeds.push_back({job.get(), 1, LogitsOf::last});
+      continue;
+    }
+    const bool scored = job->scored() >= 0;
+    const int n = std::min({left, chunk, scored ? kScoredChunk : chunk});
+    if (n == 0) continue;
+    chunk -= n;
+    feeds.push_back(
+        {job.get(), n,
+         scored      ? LogitsOf::all
+         : n == left ? LogitsOf::last
+                     : LogitsOf::none}
+    );
+  }
+  return feeds;
+}
+
+// It begins again later, from all the tokens it has by now.
+void Scheduler::preempt_last() {
+  JobPtr job = std::move(running_.back());
+  running_.pop_back();
+  close(*job);
+  job->start_over();
+  ++counts_.preempted;
+  waiting_.push_front(std::move(job));
+}
+
+void Scheduler::secure_pages(std::vector<Feed>& feeds) {
+  const auto need = [&] {
+    int pages = 0;
+    for (const Feed& f : feeds) {
+      pages += runner_.pages_for(f.job->sequence, f.tokens);
+    }
+    return pages;
+  };
+  while (!make_room(need(), -1)) {
+    if (running_.size() == 1) {
+      running_.front()->end(Finish::length);
+      feeds.clear();
+      return;
+    }
+    const Job* last = running_.back().get();
+    std::erase_if(feeds, [&](const Feed& f) { return f.job == last; });
+    preempt_last();
+  }
+}
+
+void Scheduler::hand_out(const Feed& feed, std::span<const float> rows) {
+  Job& job = *feed.job;
+  const auto width = static_cast<std::size_t>(runner_.vocabulary());
+  try {
+    if (feed.logits == LogitsOf::all) {
+      job.score_prompt(rows, runner_.vocabulary());
+    }
+    if (rows.empty() || pending(job) > 0) return;
+    if (job.request().max_tokens == 0) return job.end(Finish::length);
+    job.take(rows.last(width), limit_);
+    ++counts_.made_tokens;
+  } catch (const std::exception& e) {
+    ++counts_.failed;
+    job.end(Finish::cancelled, e.what());
+  }
+}
+
+void Scheduler::run(const std::vector<Feed>& feeds) {
+  std::vector<RunnerPart> parts;
+  for (const Feed& f : feeds) {
+    const auto fed = static_cast<std::size_t>(runner_.length(f.job->sequence));
+    parts.push_back(
+        {f.job->sequence,
+         std::span(f.job->tokens())
+             .subspan(fed, static_cast<std::size_t>(f.tokens)),
+         f.logits}
+    );
+  }
+  auto rows = runner_.step(parts);
+  ++counts_.steps;
+  const auto width = static_cast<std::size_t>(runner_.vocabulary());
+  for (const Feed& f : feeds) {
+    const auto n = f.logits == LogitsOf::none  ? 0U
+                   : f.logits == LogitsOf::all ? static_cast<unsigned>(f.tokens)
+                                               : 1U;
+    hand_out(f, rows.first(n * width));
+    rows = rows.subspan(n * width);
+  }
+}
+
+void Scheduler::fail(const std::vector<Feed>& feeds, const std::string& error) {
+  // What a runner holds after an error nobody knows.
+  cache_.clear();
+  for (const Feed& f : feeds) {
+    if (f.job->ended()) continue;
+    ++counts_.failed;
+    f.job->end(Finish::cancelled, error);
+    close(*f.job);
+  }
+}
+
+void Scheduler::step() {
+  const profile::Zone zone("infer.step");
+  admit();
+  auto feeds = plan();
+  secure_pages(feeds);
+  try {
+    if (!feeds.empty()) run(feeds);
+  } catch (const OutOfMemory& e) {
+    // Not the pool, which has its pages, but what a step needs beside it.
+    if (!cache_.evict()) {
+      if (running_.size() > 1) {
+        preempt_last();
+        most_running_ = running_.size();
+      } else {
+        fail(feeds, e.what());
+      }
+    }
+  } catch (const std::exception& e) {
+    fail(feeds, e.what());
+  }
+  retire();
+}
+
+void Scheduler::close(Job& job) {
+  if (job.sequence < 0) return;
+  runner_.close(job.sequence);
+  job.sequence = -1;
+}
+
+void Scheduler::retire() {
+  std::erase_if(running_, [&](const JobPtr& job) {
+    if (!job->ended()) return false;
+    most_running_ = batch_;
+    if (job->sequence < 0) return true;
+    const int held = runner_.length(job->sequence);
+    if (options_.prefix_cache && held >= kLeastShared) {
+      cache_.keep(
+          job->sequence,
+          std::span(job->tokens()).first(static_cast<std::size_t>(held)),
+          job->request().adapter
+      );
+    } else {
+      close(*job);
+    }
+    return true;
+  });
+}
+
+}  // namespace hearth::infer

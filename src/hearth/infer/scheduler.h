@@ -1,0 +1,68 @@
+#pragma once
+// Which sequence is fed what in each step of the runner, and what happens when
+// its pages run out. One thread; the engine puts it on its own.
+#include <deque>
+
+#include "hearth/infer/job.h"
+#include "hearth/infer/prefix_cache.h"
+
+namespace hearth::infer {
+
+class Scheduler {
+ public:
+  Scheduler(Runner& runner, const EngineOptions& options);
+  // Ends what is left as cancelled.
+  ~Scheduler();
+
+  void add(std::unique_ptr<Job> job);
+  void cancel(RequestId id);
+  bool idle() const { return waiting_.empty() && running_.empty(); }
+  // Admits what fits, feeds every running sequence once and hands its tokens
+  // out. Whatever fails ends the requests it concerns, never more.
+  void step();
+
+  // Tokens that one sequence may have.
+  int limit() const { return limit_; }
+  // All but the requests that were not yet added.
+  EngineStats stats() const;
+
+ private:
+  using JobPtr = std::unique_ptr<Job>;
+  struct Feed {
+    Job* job;
+    int tokens;  // of those that are not fed yet
+    LogitsOf logits;
+  };
+  struct Beginning {
+    PrefixCache::Match match;
+    // Another running sequence is about to hold more of it.
+    bool wait = false;
+  };
+
+  Runner& runner_;
+  EngineOptions options_;
+  PrefixCache cache_;
+  int limit_;
+  // A step that was refused memory runs with fewer until one of them ends.
+  std::size_t batch_, most_running_;
+  std::deque<JobPtr> waiting_;
+  std::vector<JobPtr> running_;  // in the order they were admitted
+  EngineStats counts_;
+
+  int pending(const Job& job) const;
+  int pages_committed() const;
+  Beginning beginning_of(const Job& job);
+  bool make_room(int pages, SequenceId except);
+  void admit();
+  bool admit_first();
+  std::vector<Feed> plan() const;
+  void secure_pages(std::vector<Feed>& feeds);
+  void preempt_last();
+  void run(const std::vector<Feed>& feeds);
+  void hand_out(const Feed& feed, std::span<const float> rows);
+  void fail(const std::vector<Feed>& feeds, const std::string& error);
+  void retire();
+  void close(Job& job);
+};
+
+}  // namespace hearth::infer
