@@ -1,0 +1,224 @@
+#include "hearth/hub/http_head.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/hub/message_impl.h"
+
+namespace hearth::hub {
+namespace {
+
+constexpr std::size_t kMostHeaders = 256, kLongestChunkLine = 1024;
+// Far beyond any file, and far from overflow when added to.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
+
+std::string_view trim(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// The next line, without its end.
+std::string_view take_line_of(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+bool is_name(std::string_view text) {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::ranges::all_of(text, [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z') || kMarks.find(c) != kMarks.npos;
+  });
+}
+
+bool is_value(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return static_cast<unsigned char>(c) >= ' ' ? c != 0x7f : c == '\t';
+  });
+}
+
+int parse_status(std::string_view line) {
+  const bool form =
+      (line.starts_with("HTTP/1.1 ") || line.starts_with("HTTP/1.0 ")) &&
+      line.size() >= 12 && (line.size() == 12 || line[12] == ' ');
+  const auto number =
+      form ? parse_decimal(line.substr(9, 3)) : std::optional<std::uint64_t>();
+  if (!number || *number < 100) {
+    throw FormatError(
+        fmt::format("the answer is not HTTP: it begins {}", in_quotes(line, 40))
+    );
+  }
+  return static_cast<int>(*number);
+}
+
+}  // namespace
+
+std::optional<std::string_view> HttpHead::find(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+bool HttpHead::is_redirect() const {
+  return status == 301 || status == 302 || status == 303 || status == 307 ||
+         status == 308;
+}
+
+HttpHead parse_http_head(std::string_view text) {
+  if (text.size() > kMostHeadBytes) {
+    throw FormatError("the answer's headers are too large");
+  }
+  HttpHead out;
+  out.status = parse_status(take_line_of(text));
+  while (!text.empty()) {
+    const std::string_view line = take_line_of(text);
+    if (line.empty()) break;
+    const std::size_t colon = line.find(':');
+    const std::string_view name = line.substr(0, colon);
+    const std::string_view value =
+        colon == line.npos ? "" : trim(line.substr(colon + 1));
+    if (colon == line.npos || !is_name(name) || !is_value(value)) {
+      throw FormatError(
+          fmt::format("the answer has a broken header {}", in_quotes(name, 40))
+      );
+    }
+    if (out.headers.size() == kMostHeaders) {
+      throw FormatError("the answer has too many headers");
+    }
+    out.headers.emplace_back(lower(name), value);
+  }
+  return out;
+}
+
+std::optional<std::size_t> end_of_head(std::string_view received) {
+  std::size_t at = 0;
+  while ((at = received.find('\n', at)) != received.npos) {
+    const std::string_view rest = received.substr(++at);
+    if (rest.starts_with("\r\n")) return at + 2;
+    if (rest.starts_with('\n')) return at + 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_decimal(std::string_view text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, value);
+  if (text.empty() || error != std::errc() || next != end ||
+      value > kMostBytes) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+BodyFrame body_frame(const HttpHead& head, bool head_request) {
+  using Kind = BodyFrame::Kind;
+  std::optional<std::uint64_t> length;
+  bool chunked = false;
+  for (const auto& [name, value] : head.headers) {
+    if (name == "content-length") {
+      const auto one = parse_decimal(value);
+      if (!one || (length && *length != *one)) {
+        throw FormatError(
+            fmt::format(
+                "the answer has a broken Content-Length {}",
+                in_quotes(value, 40)
+            )
+        );
+      }
+      length = one;
+    } else if (name == "transfer-encoding") {
+      if (lower(value) != "chunked" || chunked) {
+        throw FormatError(
+            fmt::format(
+                "the answer comes as {}, which is not read",
+                in_quotes(value, 40)
+            )
+        );
+      }
+      chunked = true;
+    } else if (name == "content-encoding" && lower(value) != "identity") {
+      // Of an answer without a body it says nothing.
+      if (!head_request) {
+        throw FormatError(
+            fmt::format(
+                "the answer is compressed ({}), which was not asked for",
+                in_quotes(value, 40)
+            )
+        );
+      }
+    }
+  }
+  if (chunked && length) {
+    throw FormatError("the answer gives its length in two ways");
+  }
+  const bool empty = head_request || head.status == 204 || head.status == 304;
+  if (empty) return {};
+  if (chunked) return {Kind::chunked, 0};
+  if (length) return {Kind::length, *length};
+  return {Kind::until_close, 0};
+}
+
+void ChunkReader::take_line(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (state_ == State::trailer) {
+    if (line.empty()) state_ = State::done;
+    return;
+  }
+  if (state_ == State::data_end) {
+    if (!line.empty()) throw FormatError("the answer has a broken chunk");
+    state_ = State::size;
+    return;
+  }
+  const std::string_view digits = trim(line.substr(0, line.find(';')));
+  const char* end = digits.data() + digits.size();
+  const auto [next, error] = std::from_chars(digits.data(), end, left_, 16);
+  if (digits.empty() || error != std::errc() || next != end ||
+      left_ > kMostBytes) {
+    throw FormatError("the answer has a broken chunk size");
+  }
+  state_ = left_ == 0 ? State::trailer : State::data;
+}
+
+void ChunkReader::feed(std::string_view bytes, std::string& out) {
+  while (!bytes.empty() && state_ != State::done) {
+    if (state_ == State::data) {
+      const auto n = static_cast<std::size_t>(
+          std::min<std::uint64_t>(left_, bytes.size())
+      );
+      out += bytes.substr(0, n);
+      bytes.remove_prefix(n);
+      left_ -= n;
+      if (left_ == 0) state_ = State::data_end;
+      continue;
+    }
+    const std::size_t end = bytes.find('\n');
+    const std::string_view part = bytes.substr(0, end);
+    bytes.remove_prefix(end == bytes.npos ? bytes.size() : end + 1);
+    line_ += part;
+    if (state_ == State::trailer) trailer_bytes_ += part.size() + 1;
+    if (line_.size() > kLongestChunkLine || trailer_bytes_ > kMostHeadBytes) {
+      throw FormatError("the answer has a broken chunk");
+    }
+    if (end == std::string_view::npos) return;
+    const std::string line = std::exchange(line_, {});
+    take_line(line);
+  }
+}
+
+}  // namespace hearth::hub
