@@ -1,0 +1,17 @@
+#pragma once
+// The rules that each source describes. The makers of grammar.h compile them;
+// tests read them another way.
+#include <string_view>
+
+#include "hearth/base/json.h"
+#include "hearth/infer/grammar/expr.h"
+
+namespace hearth::infer::grammar {
+
+// GBNF, the form of BNF that llama.cpp reads:
+//   root ::= greeting " " [a-z]+ ("!" | "?"){0,3}   # a comment
+// A rule goes on until the next `name ::=`, over as many lines as it likes.
+Rules gbnf_rules(std::string_view source);
+Rules regex_rules(std::string_view pattern);
+
+}  // namespace hearth::infer::grammar

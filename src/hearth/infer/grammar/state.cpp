@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/infer/grammar.h"
+#include "hearth/infer/grammar/compiled.h"
+
+namespace hearth::infer {
+
+using grammar::kMaxStackBytes;
+using grammar::Place;
+using grammar::SetId;
+using grammar::Stacks;
+using grammar::StateMasks;
+using grammar::TokenSet;
+
+std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
+    std::vector<std::string> token_bytes,
+    std::vector<std::int32_t> stop_ids
+) {
+  return std::make_shared<GrammarVocabulary>(token_bytes, std::move(stop_ids));
+}
+
+std::shared_ptr<StateMasks> Grammar::masks(
+    const std::shared_ptr<const GrammarVocabulary>& vocabulary
+) const {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(known_, [](const Known& k) { return k.vocabulary.expired(); });
+  for (const Known& known : known_) {
+    if (known.vocabulary.lock() == vocabulary) return known.masks;
+  }
+  known_.push_back(
+      {vocabulary, std::make_shared<StateMasks>(automaton_, *vocabulary)}
+  );
+  return known_.back().masks;
+}
+
+namespace {
+
+// Stacks of one text and of its copies, with the masks of where they stood.
+struct Table {
+  explicit Table(const grammar::Automaton& automaton)
+      : stacks(std::make_unique<Stacks>(automaton)) {}
+
+  static constexpr std::size_t kMaxMasks = 128;
+  std::mutex mutex;
+  std::unique_ptr<Stacks> stacks;
+  std::unordered_map<SetId, std::shared_ptr<const TokenSet>> masks;
+};
+
+}  // namespace
+
+struct GrammarState::State {
+  std::shared_ptr<const Grammar> grammar;
+  std::shared_ptr<const GrammarVocabulary> vocabulary;
+  std::shared_ptr<StateMasks> state_masks;
+  std::shared_ptr<Table> table;
+  SetId set = Stacks::kDead;
+  bool stopped = false;
+
+  // Copies of this state keep the table they have.
+  void renew_table() {
+    auto fresh = std::make_shared<Table>(grammar->automaton());
+    set = table->stacks->copy_into(set, *fresh->stacks);
+    table = std::move(fresh);
+  }
+  bool crowded() const { return table->stacks->bytes() > kMaxStackBytes; }
+  bool may_end() const { return stopped || table->stacks->may_end(set); }
+
+  std::shared_ptr<const TokenSet> mask();
+  bool mask_by_state(TokenSet& tokens);
+  bool mask_by_scan(TokenSet& tokens);
+};
+
+// By what is known of each state that the text may stand in. Gives up where
+// that is more work than going through the vocabulary.
+bool GrammarState::State::mask_by_state(TokenSet& tokens) {
+  constexpr std::size_t kManyPlaces = 16;
+  Stacks& stacks = *table->stacks;
+  const auto span = stacks.places(set);
+  if (span.size() > kManyPlaces) return false;
+  const std::vector<Place> places(span.begin(), span.end());
+  const auto nodes = vocabulary->nodes();
+  std::vector<SetId> path(vocabulary->max_depth() + 1, Stacks::kDead);
+  const auto seen = [&](std::uint32_t node, SetId) {
+    for (const std::int32_t id : vocabulary->tokens(node)) tokens.add(id);
+  };
+  for (const Place& place : places) {
+    if (place.state == grammar::Automaton::kDone) continue;
+    const auto known = state_masks->of(place.state);
+    known->add_to(tokens);
+    if (known->open().empty()) continue;
+    const SetId after = stacks.returns(place.below);
+    if (after == Stacks::kFinished) continue;
+    for (const std::uint32_t node : known->open()) {
+      path[nodes[node].depth] = after;
+      const std::uint32_t end = nodes[node].end;
+      if (scan(*vocabulary, stacks, node + 1, end, path, seen) < end) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool GrammarState::State::mask_by_scan(TokenSet& tokens) {
+  std::vector<SetId> path(vocabulary->max_depth() + 1, Stacks::kDead);
+  path[0] = set;
+  const auto end = static_cast<std::uint32_t>(vocabulary->node_count());
+  const auto seen = [&](std::uint32_t node, SetId) {
+    for (const std::int32_t id : vocabulary->tokens(node)) tokens.add(id);
+  };
+  return scan(*vocabulary, *table->stacks, 1, end, path, seen) >= end;
+}
+
+std::shared_ptr<const TokenSet> GrammarState::State::mask() {
+  const auto found = table->masks.find(set);
+  if (found != table->masks.end()) return found->second;
+  auto tokens = std::make_shared<TokenSet>(vocabulary->size());
+  if (crowded()) renew_table();
+  if (!mask_by_state(*tokens) && !mask_by_scan(*tokens)) {
+    // Too much for the text's own stacks.
+    auto stacks = std::make_unique<Stacks>(grammar->automaton());
+    const SetId copy = table->stacks->copy_into(set, *stacks);
+    scan_all(
+        grammar->automaton(), *vocabulary, stacks, copy,
+        [&](std::uint32_t node, SetId) {
+          for (const auto id : vocabulary->tokens(node)) tokens->add(id);
+        }
+    );
+  }
+  if (table->stacks->may_end(set)) {
+    for (const std::int32_t id : vocabulary->stop_ids()) tokens->add(id);
+  }
+  if (table->masks.size() >= Table::kMaxMasks) table->masks.clear();
+  table->masks.emplace(set, tokens);
+  return tokens;
+}
+
+GrammarState::GrammarState(
+    std::shared_ptr<const Grammar> grammar,
+    std::shared_ptr<const GrammarVocabulary> vocabulary
+)
+    : state_(std::make_unique<State>()) {
+  state_->grammar = std::move(grammar);
+  state_->vocabulary = std::move(vocabulary);
+  state_->state_masks = state_->grammar->masks(state_->vocabulary);
+  state_->table = std::make_shared<Table>(state_->grammar->automaton());
+  state_->set = state_->table->stacks->start();
+}
+
+GrammarState::GrammarState(const GrammarState& other)
+    : state_(std::make_unique<State>(*other.state_)) {}
+
+GrammarState& GrammarState::operator=(const GrammarState& other) {
+  if (this != &other) *state_ = *other.state_;
+  return *this;
+}
+
+GrammarState::~GrammarState() = default;
+
+void GrammarState::mask(std::span<float> logits) {
+  const GrammarVocabulary& vocabulary = *state_->vocabulary;
+  if (logits.size() < vocabulary.size()) {
+    throw UsageError(
+        fmt::format(
+            "[infer.GrammarState::mask] logits must be at least as many as "
+            "tokens, {}, got {}",
+            vocabulary.size(), logits.size()
+        )
+    );
+  }
+  if (state_->stopped) {
+    TokenSet stops(vocabulary.size());
+    for (const std::int32_t id : vocabulary.stop_ids()) stops.add(id);
+    return stops.mask(logits);
+  }
+  const std::shared_ptr<Table> table = state_->table;  // it may be renewed
+  const std::lock_guard lock(table->mutex);
+  const auto tokens = state_->mask();
+  if (tokens->empty() && !state_->may_end()) {
+    throw Error(
+        "[infer.GrammarState::mask] the vocabulary must have a token for each "
+        "byte of the grammar, none can follow here"
+    );
+  }
+  tokens->mask(logits);
+}
+
+void GrammarState::accept(std::int32_t id) {
+  const GrammarVocabulary& vocabulary = *state_->vocabulary;
+  const auto refuse = [&] {
+    throw Error(
+        fmt::format(
+            "[infer.GrammarState::accept] the token must be one that the "
+            "grammar allows here, got {}",
+            id
+        )
+    );
+  };
+  if (id < 0 || static_cast<std::size_t>(id) >= vocabulary.size()) refuse();
+  const std::shared_ptr<Table> table = state_->table;
+  const std::lock_guard lock(table->mutex);
+  if (vocabulary.is_stop(id)) {
+    if (!state_->may_end()) refuse();
+    state_->stopped = true;
+    return;
+  }
+  const std::string_view bytes = vocabulary.bytes_of(id);
+  if (state_->stopped || bytes.empty()) refuse();
+  if (state_->crowded()) state_->renew_table();
+  SetId set = state_->set;
+  for (const char byte : bytes) {
+    set = state_->table->stacks->step(set, static_cast<std::uint8_t>(byte));
+    if (set == Stacks::kDead) refuse();
+  }
+  state_->set = set;
+}
+
+bool GrammarState::may_end() const {
+  const std::lock_guard lock(state_->table->mutex);
+  return state_->may_end();
+}
+
+bool GrammarState::must_end() const {
+  return state_->stopped || state_->set == Stacks::kFinished;
+}
+
+}  // namespace hearth::infer
