@@ -12,6 +12,18 @@
 #include "hearth/infer/scheduler.h"
 
 namespace hearth::infer {
+namespace {
+
+std::unique_ptr<Speculator> speculator_of(const EngineOptions& options) {
+  if (options.make_draft) {
+    return std::make_unique<DraftSpeculator>(options.make_draft());
+  }
+  if (options.ngram != 0)
+    return std::make_unique<NgramSpeculator>(options.ngram);
+  return nullptr;
+}
+
+}  // namespace
 
 struct Engine::State {
   std::shared_ptr<const data::Tokenizer> tokenizer;
@@ -91,6 +103,7 @@ void Engine::State::run(
     std::promise<void>& ready
 ) {
   std::unique_ptr<Runner> runner;
+  std::unique_ptr<Speculator> speculator;
   try {
     runner = make();
     if (!runner) throw UsageError("[infer.Engine] there must be a runner");
@@ -99,11 +112,12 @@ void Engine::State::run(
           "[infer.Engine] batch_invariant needs a runner that is made for it"
       );
     }
+    speculator = speculator_of(options);
     vocabulary = runner->vocabulary();
   } catch (...) {
     return ready.set_exception(std::current_exception());
   }
-  Scheduler scheduler(*runner, options);
+  Scheduler scheduler(*runner, options, std::move(speculator));
   limit = scheduler.limit();
   ready.set_value();
   loop(scheduler);

@@ -60,6 +60,13 @@ struct EngineOptions {
   std::size_t max_queue = 256;
   bool prefix_cache = true;
   std::string prefix_folder;  // prompts kept on disk; empty: none
+  // Guesses of coming tokens that one step checks (speculator.h): by the last
+  // `ngram` tokens' earlier occurrence, or by a smaller model of the same
+  // vocabulary, made on the engine's thread. The text is the same without.
+  int ngram = 0;
+  std::function<std::unique_ptr<Runner>()> make_draft;
+  int draft_tokens = 4;  // guesses at most, for each sequence and step
+  int draft_batch = 4;   // more sequences than these are worth no guesses
   // Same seed, same text, whatever else is in the batch. The runner must have
   // been made for it.
   bool batch_invariant = false;
@@ -69,7 +76,8 @@ struct EngineStats {
   std::size_t waiting = 0, running = 0;
   std::uint64_t requests = 0, failed = 0, prompt_tokens = 0, cached_tokens = 0,
                 made_tokens = 0, steps = 0,
-                preempted = 0;  // begun again later, for want of pages
+                preempted = 0,    // begun again later, for want of pages
+      drafted = 0, accepted = 0;  // guesses, and those that were right
   KvPool pool;
 };
 

@@ -17,6 +17,8 @@ class FakeRunner : public Runner {
  public:
   struct Options {
     int vocabulary = 32, context = 256, page_tokens = 4, pages = 64;
+    // Logits are multiplied by this: a draft that is nearly the model.
+    float sharpness = 1;
     // Called before each step, with the number of its parts.
     std::function<void(std::size_t)> before_step;
   };
@@ -139,7 +141,7 @@ class FakeRunner : public Runner {
       if (p.logits == LogitsOf::none) continue;
       if (p.logits == LogitsOf::last && !last) continue;
       const auto row = logits_after(h.ids, o_.vocabulary, h.adapter);
-      rows_.insert(rows_.end(), row.begin(), row.end());
+      for (const float v : row) rows_.push_back(v * o_.sharpness);
     }
     fed += p.ids.size();
     while (static_cast<int>(h.pages.size()) < pages_of(length(p.sequence))) {

@@ -39,9 +39,13 @@ class Job {
   void end(Finish finish, const std::string& error = {});
   bool ended() const { return ended_; }
 
+  // Draws guesses as it draws tokens.
+  Sampler& sampler() { return sampler_; }
+
   // Where it stands with the runner; the scheduler's.
   SequenceId sequence = -1;
-  int cached = 0;  // tokens of the prompt that came from the prefix cache
+  int cached = 0;   // tokens of the prompt that came from the prefix cache
+  int guesses = 0;  // worth making in the next step; grows with their success
 
  private:
   RequestId id_;

@@ -22,12 +22,20 @@ int ceil_div(int a, int b) {
 
 }  // namespace
 
-Scheduler::Scheduler(Runner& runner, const EngineOptions& options)
+Scheduler::Scheduler(
+    Runner& runner,
+    const EngineOptions& options,
+    std::unique_ptr<Speculator> speculator
+)
     : runner_(runner),
       options_(options),
       cache_(runner),
+      speculator_(std::move(speculator)),
       batch_(static_cast<std::size_t>(std::max(options.max_batch, 1))),
-      most_running_(batch_) {
+      most_running_(batch_),
+      batch_guessed_(
+          static_cast<std::size_t>(std::max(options.draft_batch, 0))
+      ) {
   const KvPool pool = runner_.pool();
   const auto tokens = static_cast<std::int64_t>(pool.pages) * pool.page_tokens;
   limit_ = static_cast<int>(std::min<std::int64_t>(
@@ -109,6 +117,18 @@ bool Scheduler::make_room(int pages, SequenceId except) {
   return true;
 }
 
+// A runner may have to copy what it forks, and lack the pages for it.
+SequenceId Scheduler::begin(const Job& job, PrefixCache::Match& match) {
+  if (match.tokens > 0) {
+    try {
+      return runner_.fork(match.sequence, match.tokens);
+    } catch (const OutOfMemory&) {
+      match = {};
+    }
+  }
+  return runner_.open(job.request().adapter);
+}
+
 // False when the first of the queue has to wait.
 bool Scheduler::admit_first() {
   Job& job = *waiting_.front();
@@ -124,9 +144,7 @@ bool Scheduler::admit_first() {
     from.match = {};
     make_room(need(), -1);
   }
-  job.sequence = from.match.tokens > 0
-                     ? runner_.fork(from.match.sequence, from.match.tokens)
-                     : runner_.open(job.request().adapter);
+  job.sequence = begin(job, from.match);
   if (job.made() == 0) {
     job.cached = from.match.tokens;
     counts_.cached_tokens += static_cast<std::uint64_t>(job.cached);
@@ -174,6 +192,49 @@ std::vector<Scheduler::Feed> Scheduler::plan() const {
   return feeds;
 }
 
+// Many sequences fill a step by themselves; then guesses would only make it
+// longer.
+void Scheduler::add_guesses(std::vector<Feed>& feeds) {
+  if (!speculator_ || running_.size() > batch_guessed_) return;
+  std::vector<Speculator::Ask> asks;
+  std::vector<Feed*> asked;
+  for (Feed& f : feeds) {
+    Job& job = *f.job;
+    if (job.made() == 0 || pending(job) != 1) continue;
+    if (job.guesses == 0) job.guesses = options_.draft_tokens;
+    const int most = std::min(
+        {job.guesses, limit_ - job.length(),
+         job.request().max_tokens - job.made() - 1}
+    );
+    if (most < 1) continue;
+    asks.push_back(
+        {job.id(), job.tokens(), job.request().prompt.size(), most,
+         &job.sampler()}
+    );
+    asked.push_back(&f);
+  }
+  if (asks.empty()) return;
+  try {
+    speculator_->guess(asks);
+  } catch (const std::exception&) {
+    // Whoever cannot guess must not end what runs well without.
+    speculator_.reset();
+    return;
+  }
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    auto& guesses = asks[i].guesses;
+    // A draft's vocabulary may be padded further than the model's.
+    const auto bad = std::ranges::find_if(guesses, [&](std::int32_t id) {
+      return id >= runner_.vocabulary();
+    });
+    guesses.erase(bad, guesses.end());
+    if (guesses.empty()) continue;
+    counts_.drafted += guesses.size();
+    asked[i]->guesses = std::move(guesses);
+    asked[i]->logits = LogitsOf::all;
+  }
+}
+
 // It begins again later, from all the tokens it has by now.
 void Scheduler::preempt_last() {
   JobPtr job = std::move(running_.back());
@@ -188,10 +249,18 @@ void Scheduler::secure_pages(std::vector<Feed>& feeds) {
   const auto need = [&] {
     int pages = 0;
     for (const Feed& f : feeds) {
-      pages += runner_.pages_for(f.job->sequence, f.tokens);
+      pages += runner_.pages_for(
+          f.job->sequence, f.tokens + static_cast<int>(f.guesses.size())
+      );
     }
     return pages;
   };
+  if (make_room(need(), -1)) return;
+  for (Feed& f : feeds) {
+    if (f.guesses.empty()) continue;
+    f.guesses.clear();
+    f.logits = LogitsOf::last;
+  }
   while (!make_room(need(), -1)) {
     if (running_.size() == 1) {
       running_.front()->end(Finish::length);
@@ -204,10 +273,30 @@ void Scheduler::secure_pages(std::vector<Feed>& feeds) {
   }
 }
 
+// Each row is of the text up to a guess, and counts while the guesses are what
+// was drawn.
+void Scheduler::check_guesses(const Feed& feed, std::span<const float> rows) {
+  Job& job = *feed.job;
+  const auto width = static_cast<std::size_t>(runner_.vocabulary());
+  std::size_t right = 0;
+  for (;; ++right) {
+    ++counts_.made_tokens;
+    if (job.take(rows.subspan(right * width, width), limit_)) break;
+    if (right == feed.guesses.size()) break;
+    if (job.tokens().back() != feed.guesses[right]) break;
+  }
+  counts_.accepted += right;
+  runner_.truncate(job.sequence, job.length() - 1);
+  const bool all = right == feed.guesses.size();
+  job.guesses = all ? std::min(job.guesses + 1, options_.draft_tokens)
+                    : static_cast<int>(right) + 1;
+}
+
 void Scheduler::hand_out(const Feed& feed, std::span<const float> rows) {
   Job& job = *feed.job;
   const auto width = static_cast<std::size_t>(runner_.vocabulary());
   try {
+    if (!feed.guesses.empty()) return check_guesses(feed, rows);
     if (feed.logits == LogitsOf::all) {
       job.score_prompt(rows, runner_.vocabulary());
     }
@@ -223,23 +312,29 @@ void Scheduler::hand_out(const Feed& feed, std::span<const float> rows) {
 
 void Scheduler::run(const std::vector<Feed>& feeds) {
   std::vector<RunnerPart> parts;
+  // The last token and the guesses after it, where there are some.
+  std::vector<std::vector<std::int32_t>> guessed;
+  guessed.reserve(feeds.size());
   for (const Feed& f : feeds) {
+    const auto& tokens = f.job->tokens();
     const auto fed = static_cast<std::size_t>(runner_.length(f.job->sequence));
-    parts.push_back(
-        {f.job->sequence,
-         std::span(f.job->tokens())
-             .subspan(fed, static_cast<std::size_t>(f.tokens)),
-         f.logits}
-    );
+    auto ids =
+        std::span(tokens).subspan(fed, static_cast<std::size_t>(f.tokens));
+    if (!f.guesses.empty()) {
+      auto& both = guessed.emplace_back(ids.begin(), ids.end());
+      both.insert(both.end(), f.guesses.begin(), f.guesses.end());
+      ids = both;
+    }
+    parts.push_back({f.job->sequence, ids, f.logits});
   }
   auto rows = runner_.step(parts);
   ++counts_.steps;
   const auto width = static_cast<std::size_t>(runner_.vocabulary());
-  for (const Feed& f : feeds) {
-    const auto n = f.logits == LogitsOf::none  ? 0U
-                   : f.logits == LogitsOf::all ? static_cast<unsigned>(f.tokens)
-                                               : 1U;
-    hand_out(f, rows.first(n * width));
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const auto n = parts[i].logits == LogitsOf::none  ? std::size_t{0}
+                   : parts[i].logits == LogitsOf::all ? parts[i].ids.size()
+                                                      : std::size_t{1};
+    hand_out(feeds[i], rows.first(n * width));
     rows = rows.subspan(n * width);
   }
 }
@@ -259,8 +354,9 @@ void Scheduler::step() {
   const profile::Zone zone("infer.step");
   admit();
   auto feeds = plan();
-  secure_pages(feeds);
   try {
+    add_guesses(feeds);
+    secure_pages(feeds);
     if (!feeds.empty()) run(feeds);
   } catch (const OutOfMemory& e) {
     // Not the pool, which has its pages, but what a step needs beside it.
@@ -279,6 +375,7 @@ void Scheduler::step() {
 }
 
 void Scheduler::close(Job& job) {
+  if (speculator_) speculator_->forget(job.id());
   if (job.sequence < 0) return;
   runner_.close(job.sequence);
   job.sequence = -1;
@@ -288,6 +385,7 @@ void Scheduler::retire() {
   std::erase_if(running_, [&](const JobPtr& job) {
     if (!job->ended()) return false;
     most_running_ = batch_;
+    if (speculator_) speculator_->forget(job->id());
     if (job->sequence < 0) return true;
     const int held = runner_.length(job->sequence);
     if (options_.prefix_cache && held >= kLeastShared) {

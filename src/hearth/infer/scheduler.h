@@ -5,12 +5,18 @@
 
 #include "hearth/infer/job.h"
 #include "hearth/infer/prefix_cache.h"
+#include "hearth/infer/speculator.h"
 
 namespace hearth::infer {
 
 class Scheduler {
  public:
-  Scheduler(Runner& runner, const EngineOptions& options);
+  // speculator may be null: nothing is guessed.
+  Scheduler(
+      Runner& runner,
+      const EngineOptions& options,
+      std::unique_ptr<Speculator> speculator = nullptr
+  );
   // Ends what is left as cancelled.
   ~Scheduler();
 
@@ -32,6 +38,7 @@ class Scheduler {
     Job* job;
     int tokens;  // of those that are not fed yet
     LogitsOf logits;
+    std::vector<std::int32_t> guesses = {};  // fed after them
   };
   struct Beginning {
     PrefixCache::Match match;
@@ -42,9 +49,11 @@ class Scheduler {
   Runner& runner_;
   EngineOptions options_;
   PrefixCache cache_;
+  std::unique_ptr<Speculator> speculator_;
   int limit_;
   // A step that was refused memory runs with fewer until one of them ends.
   std::size_t batch_, most_running_;
+  std::size_t batch_guessed_;
   std::deque<JobPtr> waiting_;
   std::vector<JobPtr> running_;  // in the order they were admitted
   EngineStats counts_;
@@ -55,11 +64,14 @@ class Scheduler {
   bool make_room(int pages, SequenceId except);
   void admit();
   bool admit_first();
+  SequenceId begin(const Job& job, PrefixCache::Match& match);
   std::vector<Feed> plan() const;
+  void add_guesses(std::vector<Feed>& feeds);
   void secure_pages(std::vector<Feed>& feeds);
   void preempt_last();
   void run(const std::vector<Feed>& feeds);
   void hand_out(const Feed& feed, std::span<const float> rows);
+  void check_guesses(const Feed& feed, std::span<const float> rows);
   void fail(const std::vector<Feed>& feeds, const std::string& error);
   void retire();
   void close(Job& job);
