@@ -1,9 +1,10 @@
-# hearth_embed(OUT FILES...): writes a C++ file whose builtin_profiles() holds
-# the files' text. A file that changes rewrites it at the next build.
-function(hearth_embed out)
-  set(text "#include \"hearth/hardware/builtin_profiles.h\"\n\n")
-  string(APPEND text "namespace hearth::hardware {\n\n")
-  string(APPEND text "std::span<const BuiltinFile> builtin_profiles() {\n")
+# hearth_embed(OUT AREA HEADER FUNCTION FILES...): writes a C++ file whose
+# hearth::AREA::FUNCTION() holds the files' text, as hearth/AREA/HEADER
+# declares it. A file that changes rewrites it at the next build.
+function(hearth_embed out area header function)
+  set(text "#include \"hearth/${area}/${header}\"\n\n")
+  string(APPEND text "namespace hearth::${area} {\n\n")
+  string(APPEND text "std::span<const BuiltinFile> ${function}() {\n")
   string(APPEND text "  static constexpr BuiltinFile kFiles[] = {\n")
   foreach(file IN LISTS ARGN)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -11,6 +12,6 @@ function(hearth_embed out)
     cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
     string(APPEND text "      {\"${name}\", R\"~~(${content})~~\"},\n")
   endforeach()
-  string(APPEND text "  };\n  return kFiles;\n}\n\n}  // namespace hearth::hardware\n")
+  string(APPEND text "  };\n  return kFiles;\n}\n\n}  // namespace hearth::${area}\n")
   file(CONFIGURE OUTPUT ${out} CONTENT "${text}" @ONLY)
 endfunction()

@@ -1,0 +1,31 @@
+#pragma once
+// Who may ask: the checks on a request's headers before its body is looked at.
+#include <string>
+#include <vector>
+
+#include "hearth/serve/api_keys.h"
+#include "hearth/serve/http_message.h"
+
+namespace hearth::serve {
+
+struct AccessRules {
+  ApiKeys keys;  // none: everybody may
+  // Only names of this machine may stand in the Host header: a page of another
+  // site whose name was pointed here (DNS rebinding) has its own name there.
+  bool loopback_names_only = true;
+  std::vector<std::string> cors_origins;
+};
+
+// Each throws ApiError: 403 for a name or an origin that is not ours, 401 for
+// a missing or wrong key, 415 for a body that is not called JSON (which a form
+// on another site could send without asking).
+void check_host(const AccessRules& rules, const HttpRequest& request);
+void check_origin(const AccessRules& rules, const HttpRequest& request);
+void check_key(const AccessRules& rules, const HttpRequest& request);
+void check_json_type(const HttpRequest& request);
+
+// What a browser must be told so that a named origin may read the answer;
+// nothing for others.
+HttpHeaders cors_headers(const AccessRules& rules, const HttpRequest& request);
+
+}  // namespace hearth::serve

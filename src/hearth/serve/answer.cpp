@@ -1,0 +1,97 @@
+#include "hearth/serve/answer.h"
+
+namespace hearth::serve {
+namespace {
+
+Json or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
+Json choice_json(const AnswerHead& head, const ChoicePart& c, bool whole) {
+  Json out = {{"index", c.index}};
+  if (!head.chat) {
+    out["text"] = c.text;
+  } else {
+    Json message = Json::object();
+    if (whole || c.first) message["role"] = "assistant";
+    const bool calls = !c.tool_calls.is_null();
+    if (whole) {
+      message["content"] = calls && c.text.empty() ? Json() : Json(c.text);
+      message["refusal"] = nullptr;
+    } else if (c.first || !c.text.empty()) {
+      message["content"] = c.text;
+    }
+    if (calls) message["tool_calls"] = c.tool_calls;
+    out[whole ? "message" : "delta"] = std::move(message);
+  }
+  out["logprobs"] = c.log_probs;
+  out["finish_reason"] = or_null(c.finish);
+  return out;
+}
+
+Json head_json(const AnswerHead& head, const char* object) {
+  return {
+      {"id", head.id},
+      {"object", object},
+      {"created", head.created},
+      {"model", head.model},
+      {"system_fingerprint", "hearth"}
+  };
+}
+
+const char* piece_object(const AnswerHead& head) {
+  return head.chat ? "chat.completion.chunk" : "text_completion";
+}
+
+}  // namespace
+
+Json usage_json(const Usage& usage) {
+  return {
+      {"prompt_tokens", usage.prompt},
+      {"completion_tokens", usage.made},
+      {"total_tokens", usage.prompt + usage.made},
+      {"prompt_tokens_details", {{"cached_tokens", usage.cached}}}
+  };
+}
+
+Json whole_answer(
+    const AnswerHead& head,
+    const std::vector<ChoicePart>& choices,
+    const Usage& usage
+) {
+  Json out = head_json(head, head.chat ? "chat.completion" : "text_completion");
+  out["choices"] = Json::array();
+  for (const auto& c : choices) {
+    out["choices"].push_back(choice_json(head, c, true));
+  }
+  out["usage"] = usage_json(usage);
+  return out;
+}
+
+Json stream_piece(
+    const AnswerHead& head,
+    const ChoicePart& part,
+    bool include_usage
+) {
+  Json out = head_json(head, piece_object(head));
+  out["choices"] = Json::array({choice_json(head, part, false)});
+  if (include_usage) out["usage"] = nullptr;
+  return out;
+}
+
+Json stream_usage(const AnswerHead& head, const Usage& usage) {
+  Json out = head_json(head, piece_object(head));
+  out["choices"] = Json::array();
+  out["usage"] = usage_json(usage);
+  return out;
+}
+
+std::string event_line(const Json& json) {
+  return "data: " + to_json_line(json) + "\n\n";
+}
+
+std::string_view end_of_events() {
+  return "data: [DONE]\n\n";
+}
+
+}  // namespace hearth::serve

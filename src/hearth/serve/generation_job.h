@@ -1,0 +1,79 @@
+#pragma once
+// One request to the API while the engine answers it: hears the tokens of all
+// its choices, and writes them as they come or all at the end. What it does on
+// the engine's thread never waits for a client.
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hearth/infer/engine.h"
+#include "hearth/serve/answer.h"
+#include "hearth/serve/api_error.h"
+#include "hearth/serve/http_reply.h"
+#include "hearth/serve/metrics.h"
+
+namespace hearth::serve {
+
+// What a request became: one request to the engine a choice.
+struct JobPlan {
+  AnswerHead head;
+  bool stream = false, include_usage = false;
+  bool log_probs = false, token_ids = false;
+  int choices_per_prompt = 1;
+  std::vector<infer::Request> requests;
+  std::vector<std::string> echoes;  // what each choice's text begins with
+};
+
+struct JobHost {
+  infer::Engine* engine = nullptr;
+  std::shared_ptr<const data::Tokenizer> tokenizer;
+  std::shared_ptr<Metrics> metrics;
+  HttpHeaders headers;  // of every answer
+  std::chrono::milliseconds timeout{600'000};
+};
+
+class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
+ public:
+  GenerationJob(JobHost host, JobPlan plan, std::shared_ptr<HttpReply> reply);
+
+  // Hands everything to the engine. ApiError 429 when it has no room, 400 when
+  // a request can never run; then nothing of it is left running.
+  void start();
+
+ private:
+  struct Choice {
+    infer::RequestId id = 0;
+    ChoicePart whole;  // all so far; of a stream only what the end needs
+    Tokens tokens;     // with log probabilities, not yet written
+    std::size_t offset = 0;
+    bool scored_prompt = false, ended = false, spoke = false;
+  };
+
+  void submit_all();
+  void hear(std::size_t index, const infer::Event& event);
+  void hear_prompt(Choice& choice, const infer::Event& event);
+  void hear_token(Choice& choice, const infer::GeneratedToken& token);
+  void hear_end(std::size_t index, const infer::Event& event);
+  void add_text(Choice& choice, std::string_view text);
+  void write_piece(Choice& choice, ChoicePart part);
+  Json take_log_probs(Choice& choice);
+  void finish_stream();
+  void finish_whole();
+  void fail(const ApiError& error);
+  void cancel_all();
+  void time_out();
+
+  const JobHost host_;
+  JobPlan plan_;
+  const std::shared_ptr<HttpReply> reply_;
+  const Clock::time_point began_ = Clock::now();
+
+  std::mutex mutex_;
+  std::vector<Choice> choices_;
+  std::size_t unfinished_ = 0;
+  bool first_token_ = false, failed_ = false, timed_out_ = false;
+  Usage usage_;
+};
+
+}  // namespace hearth::serve

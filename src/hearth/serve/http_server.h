@@ -1,0 +1,70 @@
+#pragma once
+// An HTTP/1.1 server: one loop moves the bytes of all connections, a few
+// workers run the handler, and answers may be written from any thread. Knows
+// nothing of what is served.
+//
+// Our own because cpp-httplib 0.11.4 (Debian 12's) gives each connection a
+// thread for as long as it lasts, does not bound chunked bodies or the number
+// of headers, has no deadline for a whole request, listens with a backlog of
+// five, and notices a client that left only when it writes.
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "hearth/serve/http_parser.h"
+#include "hearth/serve/http_reply.h"
+
+namespace hearth::serve {
+
+struct HttpServerOptions {
+  std::string host = "127.0.0.1";  // an address, not a name
+  int port = 0;                    // 0: one the system chooses
+  HttpLimits limits;
+  std::size_t max_connections = 512;
+  std::size_t max_waiting = std::size_t{1} << 20;  // bytes a client may owe
+  int workers = 2;
+  // For a request to arrive whole, a connection to stay idle, and a client to
+  // take any byte that waits for it.
+  std::chrono::milliseconds head_timeout{10'000}, body_timeout{30'000},
+      idle_timeout{60'000}, write_timeout{20'000};
+  // The body and headers of an answer to a request that cannot be read.
+  std::function<HttpAnswer(const HttpFault&)> fault_answer;
+};
+
+// Called on a worker. The reply may be kept and written later, by any thread;
+// one that is dropped without an answer is a bug, and answered with 500.
+using HttpHandler =
+    std::function<void(HttpRequest request, std::shared_ptr<HttpReply> reply)>;
+
+struct HttpCounters {
+  std::atomic<std::uint64_t> accepted{0}, refused{0}, faults{0}, left{0},
+      too_slow{0}, timed_out{0}, bytes_in{0}, bytes_out{0};
+  std::atomic<std::size_t> open{0};
+};
+
+class HttpServer {
+ public:
+  // Listens; connections wait until start(). Throws UsageError for an address
+  // that is none, IoError when it cannot be had.
+  HttpServer(const HttpServerOptions& options, HttpHandler handler);
+  // As stop(0).
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  int port() const;
+  void start();
+  // Accepts no more, lets what is under way end for at most that long, then
+  // closes everything. True when all had ended.
+  bool stop(std::chrono::milliseconds patience);
+
+  const HttpCounters& counters() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hearth::serve

@@ -1,0 +1,53 @@
+#pragma once
+// What /metrics shows, in Prometheus' text form.
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hearth::serve {
+
+// Seconds, in buckets that fit answers of a small model on a small machine.
+class Histogram {
+ public:
+  void observe(double seconds);
+  // Lines of one metric with that name.
+  std::string text(std::string_view name, std::string_view help) const;
+
+ private:
+  static constexpr std::array<double, 12> kBounds = {
+      0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 120
+  };
+  std::array<std::atomic<std::uint64_t>, kBounds.size() + 1> counts_{};
+  std::atomic<std::uint64_t> microseconds_{0};
+};
+
+struct Metrics {
+  Histogram first_token, whole_request;
+  std::atomic<std::uint64_t> cancelled{0}, rejected{0};
+
+  // route is one of ours, never what a client wrote.
+  void count_answer(std::string_view route, int status);
+  std::string answers_text() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, std::uint64_t> answers_;
+};
+
+// One line each: # HELP, # TYPE, and the value.
+std::string metric_text(
+    std::string_view name,
+    std::string_view type,
+    std::string_view help,
+    double value
+);
+
+// Bytes this process holds in memory; 0 where the system does not say.
+std::uint64_t resident_bytes();
+
+}  // namespace hearth::serve

@@ -1,0 +1,35 @@
+#pragma once
+// Which path and method mean what. Paths are compared whole, byte by byte:
+// nothing of a request ever names a file.
+#include <string>
+#include <string_view>
+
+namespace hearth::serve {
+
+enum class Route : unsigned char {
+  page,  // the chat page, or one of its files
+  health,
+  metrics,
+  models,
+  model,
+  chat,
+  completions,
+};
+
+struct RouteMatch {
+  Route route = Route::page;
+  std::string_view name;  // for metrics
+  std::string rest;       // of Route::model the model's id, decoded
+};
+
+// ApiError 404 for an unknown path, 405 for a method that the path does not
+// take.
+RouteMatch match_route(std::string_view method, std::string_view path);
+
+// The page's file for a path, and its type; null text where there is none.
+struct PageFile {
+  std::string_view text, type;
+};
+PageFile page_file(std::string_view path);
+
+}  // namespace hearth::serve
