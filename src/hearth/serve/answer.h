@@ -6,7 +6,7 @@
 
 #include "hearth/base/json.h"
 #include "hearth/data/tokenizer/tokenizer.h"
-#include "hearth/infer/generator.h"
+#include "hearth/infer/generated.h"
 
 namespace hearth::serve {
 

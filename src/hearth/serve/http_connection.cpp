@@ -9,7 +9,7 @@ namespace hearth::serve {
 namespace {
 
 constexpr std::size_t kReadAtOnce = std::size_t{64} << 10;
-constexpr auto kLinger = std::chrono::seconds(2);
+constexpr auto kLinger = std::chrono::milliseconds(500);
 #ifdef MSG_NOSIGNAL
 constexpr int kSendFlags = MSG_NOSIGNAL;
 #else
