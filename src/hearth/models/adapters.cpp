@@ -133,27 +133,66 @@ void continue_adapter(
   fill(decoder.parameters(), adapter, folder, compute, ops::PackedOrders::both);
 }
 
+namespace {
+
+// The adapter's form at that layer; none where it leaves the layer alone.
+std::optional<nn::LoraConfig> form_at(
+    const io::PeftAdapter& adapter,
+    const std::string& layer
+) {
+  const auto& modules = adapter.modules();
+  const auto at = std::ranges::find(modules, layer, &io::PeftModule::name);
+  if (at == modules.end()) return {};
+  const io::PeftConfig& peft = adapter.config();
+  nn::LoraConfig config;
+  config.rank = static_cast<int>(peft.rank_of(layer));
+  config.alpha = peft.scale_of(layer) * config.rank;
+  config.dora = peft.use_dora;
+  return config;
+}
+
+}  // namespace
+
 void load_adapter(LoadedModel& model, const std::string& folder) {
   const auto adapter = open_adapter(folder);
-  const io::PeftConfig& peft = adapter.config();
   nn::ParameterSet& set = model.decoder->parameters();
   std::uint64_t index = 0;
   for (nn::Linear* linear : model.decoder->linears()) {
-    const auto& modules = adapter.modules();
-    const auto at =
-        std::ranges::find(modules, linear->name(), &io::PeftModule::name);
-    if (at == modules.end()) continue;
-    nn::LoraConfig config;
-    config.rank = static_cast<int>(peft.rank_of(at->name));
-    config.alpha = peft.scale_of(at->name) * config.rank;
-    config.dora = peft.use_dora;
-    nn::Lora& lora = linear->attach(set, config, index++);
-    if (config.dora) {
+    const auto form = form_at(adapter, linear->name());
+    if (!form) continue;
+    nn::Lora& lora = linear->attach(set, *form, index++);
+    if (form->dora) {
       lora.set_base_norms(row_norms(*model.source, linear->weight()));
     }
   }
   fill(set, adapter, folder, model.compute, ops::PackedOrders::forward);
   for (nn::Parameter* p : set.trainable()) p->trainable = false;
+}
+
+std::shared_ptr<const nn::LoraSet> read_adapter(
+    const LoadedModel& model,
+    const std::string& folder
+) {
+  const auto adapter = open_adapter(folder);
+  auto out = std::make_shared<nn::LoraSet>();
+  std::uint64_t index = 0;
+  for (const nn::Linear* linear : model.decoder->linears()) {
+    const auto form = form_at(adapter, linear->name());
+    if (!form) continue;
+    auto lora = std::make_unique<nn::Lora>(
+        out->parameters, linear->weight(), *form, index++
+    );
+    if (form->dora) {
+      lora->set_base_norms(row_norms(*model.source, linear->weight()));
+    }
+    out->layers.emplace(linear->name(), std::move(lora));
+  }
+  fill(
+      out->parameters, adapter, folder, model.compute,
+      ops::PackedOrders::forward
+  );
+  for (nn::Parameter* p : out->parameters.trainable()) p->trainable = false;
+  return out;
 }
 
 void merge_adapters(LoadedModel& model) {

@@ -27,6 +27,13 @@ void continue_adapter(
 // when it does not fit.
 void load_adapter(LoadedModel& model, const std::string& folder);
 
+// Reads a PEFT folder beside a loaded model, which stays as it is: see
+// nn::Pass::lora. Throws FormatError when it does not fit.
+std::shared_ptr<const nn::LoraSet> read_adapter(
+    const LoadedModel& model,
+    const std::string& folder
+);
+
 // Puts every adapter into the weights below it, which become dense: steps cost
 // what the plain model's do. The result is rounded once, from float32.
 void merge_adapters(LoadedModel& model);

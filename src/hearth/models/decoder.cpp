@@ -238,13 +238,14 @@ std::vector<nn::Gate*> Decoder::gates() {
 }
 
 std::vector<std::shared_ptr<ops::KvCache>> Decoder::make_caches(
-    mx::Dtype dtype
+    mx::Dtype dtype,
+    int page
 ) const {
   std::vector<std::shared_ptr<ops::KvCache>> caches;
   for (int i = 0; i < config_.layers; ++i) {
     caches.push_back(
         std::make_shared<ops::KvCache>(
-            config_.kv_heads, config_.head_dim, dtype
+            config_.kv_heads, config_.head_dim, dtype, page
         )
     );
   }

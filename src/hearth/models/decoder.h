@@ -63,8 +63,12 @@ class Decoder {
   nn::Parameter& head() const { return *head_; }
   nn::Parameter& embedding() const { return *embedding_; }
 
-  // Fresh caches for one sequence; dtype is the activations' or int8.
-  std::vector<std::shared_ptr<ops::KvCache>> make_caches(mx::Dtype dtype) const;
+  // Fresh caches for one sequence; dtype is the activations' or int8, page as
+  // ops::KvCache has it.
+  std::vector<std::shared_ptr<ops::KvCache>> make_caches(
+      mx::Dtype dtype,
+      int page = 0
+  ) const;
 
  private:
   class Block;

@@ -50,11 +50,13 @@ Linear::Linear(
 mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   std::optional<mx::array> bias;
   if (bias_ != nullptr) bias = bias_->value;
-  if (!lora_ || merged_ || !pass.adapters) {
+  const Lora* own = merged_ ? nullptr : lora_.get();
+  const Lora* lora = pass.lora != nullptr ? pass.lora->of(name_) : own;
+  if (lora == nullptr || !pass.adapters) {
     return multiply(x, *weight_, bias, pass);
   }
   const auto y = multiply(x, *weight_, {}, pass);
-  return add_bias((*lora_)(x, y, *weight_, pass), bias);
+  return add_bias((*lora)(x, y, *weight_, pass), bias);
 }
 
 Lora& Linear::attach(

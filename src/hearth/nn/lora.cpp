@@ -129,6 +129,11 @@ mx::array Lora::operator()(
   return mx::multiply(sum, mx::astype(row_gain(weight, pass), sum.dtype()));
 }
 
+const Lora* LoraSet::of(std::string_view layer) const {
+  const auto at = layers.find(layer);
+  return at == layers.end() ? nullptr : at->second.get();
+}
+
 mx::array Lora::delta() const {
   const auto at = mx::contiguous(mx::transpose(a_->value));
   return mx::multiply(ops::linear(b_->value, at), mx::array(config_.scale()));

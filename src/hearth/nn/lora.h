@@ -2,6 +2,7 @@
 // Low-rank adapters over a frozen linear layer: y = W x + s B A x, and DoRA's
 // form of it, y = m / |W + s B A| (W x + s B A x), whose norm of each row is
 // taken as a constant. W may be dense or quantised.
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +71,16 @@ class Lora {
   std::optional<mx::array> base_norms_;
 
   mx::array row_gain(const Parameter& weight, const Pass& pass) const;
+};
+
+// One adapter of a whole model beside the model, so that several can be had
+// over one base: a pass names the one that counts (pass.h).
+struct LoraSet {
+  ParameterSet parameters;
+  std::map<std::string, std::unique_ptr<Lora>, std::less<>> layers;
+
+  // Null where it leaves that layer alone.
+  const Lora* of(std::string_view layer) const;
 };
 
 }  // namespace hearth::nn

@@ -11,6 +11,8 @@
 namespace hearth::nn {
 namespace mx = mlx::core;
 
+struct LoraSet;
+
 struct Pass {
   // Of activations: bfloat16 or float32. The residual stream is float32.
   mx::Dtype dtype = mx::bfloat16;
@@ -37,6 +39,8 @@ struct Pass {
   bool fused_head = true;
   // One for each layer while decoding; else empty.
   std::vector<std::shared_ptr<ops::KvCache>>* caches = nullptr;
+  // Takes the place of the layers' own adapters; null: those count.
+  const LoraSet* lora = nullptr;
 };
 
 }  // namespace hearth::nn

@@ -29,8 +29,8 @@ MemoryZone zone() {
 
 }  // namespace
 
-KvCache::KvCache(int kv_heads, int dim, mx::Dtype dtype)
-    : kv_heads_(kv_heads), dim_(dim), dtype_(dtype) {
+KvCache::KvCache(int kv_heads, int dim, mx::Dtype dtype, int page)
+    : kv_heads_(kv_heads), dim_(dim), dtype_(dtype), page_(page) {
   if (dtype != mx::int8) with_dtype("ops.KvCache", dtype, [](auto*) {});
 }
 
@@ -48,6 +48,44 @@ std::shared_ptr<KvCache::Store> KvCache::make_store(int capacity) const {
   }
   store->capacity = capacity;
   return store;
+}
+
+int KvCache::capacity_for(int tokens, int now) const {
+  if (page_ > 0) return (tokens + page_ - 1) / page_ * page_;
+  return std::max(tokens, now > 0 ? 2 * now : 256);
+}
+
+std::shared_ptr<KvCache> KvCache::fork(int length) const {
+  if (length < 0 || length > length_) {
+    throw UsageError(
+        fmt::format(
+            "[ops.KvCache] cannot fork {} tokens of {}", length, length_
+        )
+    );
+  }
+  auto out = std::make_shared<KvCache>(kv_heads_, dim_, dtype_, page_);
+  out->length_ = length;
+  if (length == 0) return out;
+  if (k_) {
+    const mx::Shape start(4, 0);
+    const mx::Shape stop{1, length, kv_heads_, dim_};
+    out->k_ = mx::slice(*k_, start, stop);
+    out->v_ = mx::slice(*v_, start, stop);
+    return out;
+  }
+  out->store_ = make_store(capacity_for(length, 0));
+  const auto copy = [&](const AlignedBuffer& from, AlignedBuffer& to) {
+    if (from.size() == 0) return;
+    const auto rows = static_cast<std::size_t>(store_->capacity);
+    std::memcpy(
+        to.data(), from.data(),
+        from.size() / rows * static_cast<std::size_t>(length)
+    );
+  };
+  copy(store_->k, out->store_->k), copy(store_->v, out->store_->v);
+  copy(store_->k_scale, out->store_->k_scale);
+  copy(store_->v_scale, out->store_->v_scale);
+  return out;
 }
 
 void KvCache::truncate(int length) {
@@ -89,8 +127,9 @@ class CachedAttentionOp : public CpuOp {
     const int after = before_ + in[0].shape(1);
     auto old = cache_->store_;
     if (!old || old->capacity < after) {
-      const int doubled = old ? 2 * old->capacity : 256;
-      cache_->store_ = cache_->make_store(std::max(after, doubled));
+      cache_->store_ = cache_->make_store(
+          cache_->capacity_for(after, old ? old->capacity : 0)
+      );
     } else {
       old = nullptr;
     }

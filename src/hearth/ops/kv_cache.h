@@ -14,12 +14,17 @@ class KvCache {
  public:
   // dtype is float32 or bfloat16, that of the queries; int8 holds either with
   // a scale per token and head.
-  KvCache(int kv_heads, int dim, mx::Dtype dtype);
+  // Memory grows by doubling, or to a multiple of `page` tokens where that is
+  // given: no more than needed, at the cost of a copy a page.
+  KvCache(int kv_heads, int dim, mx::Dtype dtype, int page = 0);
 
   // Tokens in it, those of steps that are built and not yet evaluated too.
   int length() const { return length_; }
   // Forgets all tokens from that one on. What was built must be evaluated.
   void truncate(int length);
+  // Another cache that begins with the first `length` tokens of this one. What
+  // was built must be evaluated. Throws OutOfMemory.
+  std::shared_ptr<KvCache> fork(int length) const;
   std::size_t nbytes() const;
 
  private:
@@ -38,12 +43,14 @@ class KvCache {
     int capacity = 0;
   };
   std::shared_ptr<Store> make_store(int capacity) const;
+  int capacity_for(int tokens, int now) const;
 
   int kv_heads_, dim_;
   mx::Dtype dtype_;
   int length_ = 0;
   std::shared_ptr<Store> store_;
   std::optional<mx::array> k_, v_;  // a GPU's
+  int page_;
 };
 
 // Appends k and v [1, tokens, kv_heads, dim] to the cache and returns the
