@@ -83,15 +83,16 @@ inline void copy_tiles(
     void* room
 ) {
   for (long row = 0; row < shape.pieces * kPieceRows; ++row) {
-    const long inside = row % kPieceRows * 64;
-    const char* from = a + row * stride;
-    for (long w = 0; w < shape.across; ++w) {
-      const __mmask64 mask =
-          row < height ? first_bytes(bytes - w * 64) : first_bytes(0);
-      _mm512_store_si512(
-          shape.place(room, row / kPieceRows, w) + inside,
-          _mm512_maskz_loadu_epi8(mask, from + w * 64)
-      );
+    const char* source = a + row * stride;
+    const long filled = row < height ? bytes : 0;
+    for (long from = 0; from < shape.across; from += shape.stripe) {
+      char* to =
+          shape.place(room, row / kPieceRows, from) + row % kPieceRows * 64;
+      const long end = from + shape.steps(from);
+      for (long w = from; w < end; ++w, to += 2 * kTileBytes) {
+        const __mmask64 mask = first_bytes(filled - w * 64);
+        _mm512_store_si512(to, _mm512_maskz_loadu_epi8(mask, source + w * 64));
+      }
     }
   }
 }
@@ -132,52 +133,91 @@ inline void transpose_tiles(
   }
 }
 
+// How a finished piece gets to C. The first three know that all columns are
+// there and that there is no epilogue.
+enum class Finish : unsigned char { bf16, f32, f32_added, epilogue };
+
+inline Finish finish_of(const GemmArgs& g, long j) {
+  if (j + kPanel > g.n || !is_plain(g)) return Finish::epilogue;
+  if (g.c_type == GemmScalar::f32)
+    return g.accumulate ? Finish::f32_added : Finish::f32;
+  return g.accumulate ? Finish::epilogue : Finish::bf16;
+}
+
 // A finished piece whose rows still have to be converted and stored.
 struct PendingPiece {
   const GemmArgs* g = nullptr;
   long i = 0, j = 0, row = 0, rows = 0;
-  // All columns there and no epilogue, but that float32 may be added to C.
-  bool plain = false;
+  Finish finish = Finish::epilogue;
   const float* sums = nullptr;
 
   HEARTH_INLINE void advance(long count) {
-    for (const long end = smaller(rows, row + count); row < end; ++row) {
-      const float* from = sums + row * kPanel;
-      const long at = (i + row) * g->c_stride + j;
+    const long end = smaller(rows, row + count);
+    if (row >= end) return;
+    switch (finish) {
+      case Finish::bf16:
+        store<Finish::bf16>(end);
+        break;
+      case Finish::f32:
+        store<Finish::f32>(end);
+        break;
+      case Finish::f32_added:
+        store<Finish::f32_added>(end);
+        break;
+      case Finish::epilogue:
+        store_with_epilogue(end);
+        break;
+    }
+    row = end;
+  }
+
+ private:
+  // Members are read once: a store may be to anything, for all GCC knows.
+  template <Finish kFinish>
+  HEARTH_INLINE void store(long end) const {
+    constexpr long kBytes = kFinish == Finish::bf16 ? 2 : 4;
+    const long stride = g->c_stride * kBytes;
+    const float* from = sums + row * kPanel;
+    char* c = static_cast<char*>(g->c) + (i + row) * stride + j * kBytes;
+    for (long n = end - row; n > 0; --n, from += kPanel, c += stride) {
       __m512 low = _mm512_load_ps(from), high = _mm512_load_ps(from + 16);
-      if (plain && g->c_type == GemmScalar::bf16) {
-        const __m512bh x = _mm512_cvtne2ps_pbh(high, low);
-        _mm512_storeu_si512(static_cast<Bf16*>(g->c) + at, (__m512i)x);
-      } else if (plain) {
-        float* c = static_cast<float*>(g->c) + at;
-        if (g->accumulate) {
+      if constexpr (kFinish == Finish::bf16) {
+        _mm512_storeu_si512(c, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+      } else {
+        if constexpr (kFinish == Finish::f32_added) {
           low = _mm512_add_ps(low, _mm512_loadu_ps(c));
-          high = _mm512_add_ps(high, _mm512_loadu_ps(c + 16));
+          high = _mm512_add_ps(high, _mm512_loadu_ps(c + 64));
         }
         _mm512_storeu_ps(c, low);
-        _mm512_storeu_ps(c + 16, high);
-      } else if (g->c_type == GemmScalar::bf16) {
-        finish_row<Bf16>(*g, i + row, j, from);
-      } else {
-        finish_row<float>(*g, i + row, j, from);
+        _mm512_storeu_ps(c + 64, high);
       }
+    }
+  }
+  [[gnu::noinline]] void store_with_epilogue(long end) const {
+    for (long r = row; r < end; ++r) {
+      if (g->c_type == GemmScalar::bf16)
+        finish_row<Bf16>(*g, i + r, j, sums + r * kPanel);
+      else
+        finish_row<float>(*g, i + r, j, sums + r * kPanel);
     }
   }
 };
 
 // What is asked for while a piece is multiplied: the next stripe of B, and the
-// rows of C that the piece will be added to.
+// rows of C that the piece will go to. A store to a line that is far away holds
+// up the loads of tiles behind it.
 struct Ahead {
   const char* at;
   long lines;  // each step
-  const float* sum = nullptr;
-  long sum_stride = 0, sum_rows = 0;
+  const char* sum = nullptr;
+  long sum_stride = 0, sum_rows = 0;  // bytes
+  bool wide = false;                  // two lines a row
 
   HEARTH_INLINE void step(long rows) {
     for (long i = 0; i < lines; ++i, at += 64) _mm_prefetch(at, _MM_HINT_T1);
     for (long i = smaller(rows, sum_rows); i > 0; --i, --sum_rows) {
-      _mm_prefetch(sum, _MM_HINT_T0);
-      _mm_prefetch(sum + 16, _MM_HINT_T0);
+      _mm_prefetch(sum, _MM_HINT_T1);
+      if (wide) _mm_prefetch(sum + 64, _MM_HINT_T1);
       sum += sum_stride;
     }
   }
@@ -232,7 +272,7 @@ class TileProduct {
              Kind::kExtraRows) *
             kPanelBytes
         ),
-        adds_(g.accumulate && g.c_type == GemmScalar::f32) {}
+        c_bytes_(g.c_type == GemmScalar::bf16 ? 2 : 4) {}
 
   void run(GemmRange rows, GemmRange columns) {
     const long all = (g_.k * Kind::kElement + 63) / 64;
@@ -260,7 +300,7 @@ class TileProduct {
   Sum* partial_;
   char* room_;
   const long panel_;  // bytes
-  const bool adds_;
+  const long c_bytes_;
   PendingPiece pending_;
   int turn_ = 0;
   alignas(64) Sum sums_[2][kPieceWords];
@@ -323,10 +363,12 @@ class TileProduct {
       const long rows = smaller(kPieceRows, p.height - t * kPieceRows);
       const char* a = p.a + t * p.steps * 2 * kTileBytes;
       Ahead ahead{p.next + t * p.steps * lines * 64, lines};
-      if (p.closes && adds_) {
+      if (p.closes) {
         const long at = (p.i + t * kPieceRows) * g_.c_stride + p.j;
-        ahead.sum = static_cast<const float*>(g_.c) + at;
-        ahead.sum_stride = g_.c_stride, ahead.sum_rows = rows;
+        ahead.sum = static_cast<const char*>(g_.c) + at * c_bytes_;
+        ahead.sum_stride = g_.c_stride * c_bytes_;
+        ahead.sum_rows = rows;
+        ahead.wide = c_bytes_ == 4;
       }
       Sum* partial = p.partial + t * kPieceWords;
       open(p.opens, partial);
@@ -372,10 +414,7 @@ class TileProduct {
     if constexpr (Kind::kElement == 1) {
       finish_rows(Sink{&g_, i, j, true, true, nullptr, 0}, sums, kPanel, rows);
     } else {
-      const bool whole = j + kPanel <= g_.n;
-      const bool adds = g_.accumulate && g_.c_type == GemmScalar::bf16;
-      const bool plain = whole && is_plain(g_) && !adds;
-      pending_ = {&g_, i, j, 0, rows, plain, sums};
+      pending_ = {&g_, i, j, 0, rows, finish_of(g_, j), sums};
     }
   }
 };
