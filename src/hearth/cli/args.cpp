@@ -14,10 +14,20 @@
 
 namespace hearth::cli {
 
+namespace {
+
+// What CLI.md calls MODEL, wherever a command takes one.
+bool names_a_model(const std::string& name) {
+  return name == "MODEL" || name == "--adapter" || name == "--draft";
+}
+
+}  // namespace
+
 struct Args::State {
   CLI::App app;
   std::string name;
   std::string examples;
+  std::vector<std::string*> models;
   CommonFlags& common;
 
   State(const std::string& command, const std::string& summary, CommonFlags& c)
@@ -61,6 +71,7 @@ void Args::option(
     const std::string& help
 ) {
   state_->app.add_option(name, value, help)->type_name("TEXT");
+  if (names_a_model(name)) state_->models.push_back(&value);
 }
 
 void Args::option(
@@ -125,6 +136,7 @@ void Args::positional(
     const std::string& help
 ) {
   state_->app.add_option(name, value, help)->required()->type_name("");
+  if (names_a_model(name)) state_->models.push_back(&value);
 }
 
 void Args::optional_positional(
@@ -133,6 +145,7 @@ void Args::optional_positional(
     const std::string& help
 ) {
   state_->app.add_option(name, value, help)->type_name("");
+  if (names_a_model(name)) state_->models.push_back(&value);
 }
 
 void Args::rest(
@@ -149,6 +162,10 @@ void Args::require(const std::string& name) {
 
 void Args::example(const std::string& command, const std::string& what) {
   state_->examples += fmt::format("  {}\n      {}\n", command, what);
+}
+
+const std::vector<std::string*>& Args::models() const {
+  return state_->models;
 }
 
 std::vector<std::string> Args::flags() const {

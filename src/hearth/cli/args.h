@@ -82,6 +82,10 @@ class Args {
   // False when help was asked for and printed. Throws UsageError.
   bool parse(const std::vector<std::string>& words);
 
+  // The values that name a model (MODEL, --adapter, --draft): where they are
+  // hf:ORG/NAME, Context::parse puts the model's path in their place.
+  const std::vector<std::string*>& models() const;
+
   // Long flags, for shell completion.
   std::vector<std::string> flags() const;
   std::string help() const;

@@ -16,7 +16,8 @@ void cmd_inspect(Context& context, const std::vector<std::string>& words) {
       context.common
   );
   args.positional(
-      "MODEL", path, "A model folder, a .gguf file or a run directory"
+      "MODEL", path,
+      "A model folder, a .gguf file, hf:ORG/NAME[@REV] or a run directory"
   );
   args.flag("--tensors", tensors, "List every tensor");
   args.flag("--check", check, "Read all weights and look for NaN and infinity");

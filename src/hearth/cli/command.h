@@ -21,8 +21,9 @@ struct Context {
   void json(std::string_view schema, Json document) const;
   // A note on stderr, unless --quiet.
   void note(std::string_view text) const;
-  // Parses, then applies the common flags (threads, quiet, verbose). False
-  // when help was printed and there is nothing more to do.
+  // Parses, then applies the common flags (threads, quiet, verbose) and finds
+  // models named hf:ORG/NAME. False when help was printed and there is nothing
+  // more to do.
   bool parse(Args& args, const std::vector<std::string>& words);
 };
 
@@ -45,6 +46,7 @@ void cmd_sweep(Context& context, const std::vector<std::string>& words);
 void cmd_plan(Context& context, const std::vector<std::string>& words);
 void cmd_tune(Context& context, const std::vector<std::string>& words);
 void cmd_bench(Context& context, const std::vector<std::string>& words);
+void cmd_pull(Context& context, const std::vector<std::string>& words);
 void cmd_inspect(Context& context, const std::vector<std::string>& words);
 void cmd_tokenizer_template(
     Context& context,

@@ -8,6 +8,7 @@
 #include "hearth/base/terminal.h"
 #include "hearth/base/thread_pool.h"
 #include "hearth/cli/command.h"
+#include "hearth/cli/hub_model.h"
 #include "hearth/hardware/machine.h"
 
 namespace hearth::cli {
@@ -59,6 +60,8 @@ bool Context::parse(Args& args, const std::vector<std::string>& words) {
   set_shared_threads(
       common.threads > 0 ? common.threads : hardware::usable_threads()
   );
+  for (std::string* model : args.models())
+    *model = resolve_model(*this, *model);
   return true;
 }
 

@@ -40,6 +40,7 @@ constexpr Command kCommands[] = {
      cmd_tokenizer_inspect},
     {"tokenizer template", "a chat template applied to messages, byte for byte",
      cmd_tokenizer_template},
+    {"pull", "a model from a Hugging Face hub into the shared cache", cmd_pull},
     {"inspect", "a model: architecture, sizes, tokenizer, whatever is odd",
      cmd_inspect},
     {"data prepare", "tokenise data into a cache of memory-mapped shards",

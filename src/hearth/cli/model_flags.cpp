@@ -11,8 +11,8 @@ namespace hearth::cli {
 void ModelFlags::declare_source(Args& args) {
   args.positional(
       "MODEL", model,
-      "A Hugging Face or MLX folder, a .gguf file, or a run directory (RUN, "
-      "RUN@last, RUN@STEP)"
+      "A Hugging Face or MLX folder, a .gguf file, hf:ORG/NAME[@REV], or a run "
+      "directory (RUN, RUN@last, RUN@STEP)"
   );
   args.option("--adapter", adapter, "PEFT adapter folder to put on it");
   args.option(

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/cli/hub_model.h"
 #include "hearth/cli/inputs.h"
 
 namespace hearth::cli {
@@ -67,6 +68,10 @@ std::string read_recipe(
     reader.apply_value(
         "run.dir", "runs/" + fs::path(file).stem().string(), "recipe's name"
     );
+  }
+  if (const std::string from = recipe.model.from; !from.empty()) {
+    const std::string path = resolve_model(context, from);
+    if (path != from) reader.apply_value("model.from", path, from);
   }
   recipe.check();
   return reader.dump();

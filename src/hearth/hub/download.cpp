@@ -161,6 +161,7 @@ class Download {
           )
       );
     }
+    if (answer.head.is_redirect()) return;
     answer.head.status == 206 ? begin_range(answer.head)
                               : begin_whole(answer.head);
   }

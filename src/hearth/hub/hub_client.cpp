@@ -105,9 +105,8 @@ HubClient::FileAnswer HubClient::send(
     receiver.head = [&](const HttpHead& head) {
       read_file_headers(head, answer.file);
       answer.head = head;
-      if (!is_success(head)) return false;
-      begin(answer);
-      return true;
+      if (is_success(head) || head.is_redirect()) begin(answer);
+      return is_success(head);
     };
     const HttpHead head = send_once(request, url, receiver);
     if (is_success(head)) return answer;

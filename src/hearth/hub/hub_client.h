@@ -49,8 +49,9 @@ class HubClient {
     HttpHead head;
     FileHeaders file;
   };
-  // One try at a file's bytes from `first` on. `begin` sees the answer before
-  // the body and may refuse it by throwing; body as HttpReceiver has it.
+  // One try at a file's bytes from `first` on. `begin` sees each redirect and
+  // the answer before its body, and may refuse by throwing; body as
+  // HttpReceiver has it.
   void get_file(
       const RepoName& repo,
       const std::string& commit,

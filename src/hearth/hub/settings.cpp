@@ -121,7 +121,8 @@ void check_endpoint(const Settings& settings) {
           "HF_ENDPOINT must be https, or http to this machine, got {}",
           endpoint.origin()
       ),
-      "--allow-http takes it: what comes is still held against its checksum, "
+      "hearth pull --allow-http takes it: what comes is still held against its "
+      "checksum, "
       "but others can read it, and your token"
   );
 }

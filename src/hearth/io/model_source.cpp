@@ -29,8 +29,10 @@ std::shared_ptr<const ModelSource> open_model(const std::string& path) {
   if (!fs::exists(status)) {
     if (path.starts_with("hf:")) {
       throw UsageError(
-          fmt::format("{}: fetching from a hub is not built in yet", path),
-          "download the model and give its folder"
+          fmt::format(
+              "{}: a model of a hub is fetched before it is opened", path
+          ),
+          fmt::format("hearth pull {}", path.substr(3))
       );
     }
     throw UsageError(
