@@ -13,5 +13,8 @@ namespace hearth::infer::grammar {
 // A rule goes on until the next `name ::=`, over as many lines as it likes.
 Rules gbnf_rules(std::string_view source);
 Rules regex_rules(std::string_view pattern);
+// See schema_impl.h and json_parts.h.
+Rules schema_rules(const Json& schema);
+Rules any_json_rules();
 
 }  // namespace hearth::infer::grammar

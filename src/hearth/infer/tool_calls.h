@@ -1,0 +1,116 @@
+#pragma once
+// Calls of tools in a model's answer: found in the form its template teaches,
+// while the text is still coming; and the grammar that demands such a call.
+//
+//   ToolCallReader reader(tool_form_of(template_text), names);
+//   for each piece of text: show(reader.feed(piece).text)
+//   reader.finish()
+//
+// Nothing is lost: a call that turns out broken comes back as text.
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hearth/base/json.h"
+#include "hearth/infer/grammar.h"
+
+namespace hearth::infer {
+
+enum class ToolForm : unsigned char {
+  none,    // the template knows no tools
+  hermes,  // <tool_call>{"name":…, "arguments":…}</tool_call>; Qwen 2.5 and 3
+           // too
+  llama,   // {"name":…, "parameters":…}, also after <|python_tag|>, where
+           // name.call(key=value) may stand instead
+  mistral  // [TOOL_CALLS] [{"name":…, "arguments":…}], or name{…} without list
+};
+
+const char* tool_form_name(ToolForm form);
+// By the marks in a chat template's text.
+ToolForm tool_form_of(std::string_view chat_template);
+
+struct ToolCall {
+  std::string name;
+  std::string arguments;  // an object, as JSON text
+  std::string id;         // where the model gave one; else empty
+  friend bool operator==(const ToolCall&, const ToolCall&) = default;
+};
+
+// What may be shown now, and the calls that are complete now.
+struct ToolText {
+  std::string text;
+  std::vector<ToolCall> calls;
+};
+
+class ToolCallReader {
+ public:
+  // `names` of the tools on offer. The llama form has no mark around a call,
+  // so there a call must name one of them (any, when there are none).
+  explicit ToolCallReader(ToolForm form, std::vector<std::string> names = {});
+
+  // Text of special tokens ("<|python_tag|>", "[TOOL_CALLS]") belongs in.
+  ToolText feed(std::string_view text);
+  // The answer is over: what was held back and is no call is text.
+  ToolText finish();
+
+ private:
+  // How far the JSON value that is being held back has been looked through.
+  struct Scan {
+    std::size_t at = 0;
+    int depth = 0;
+    bool begun = false, quoted = false, escaped = false;
+    // One past the value that begins at `from`, npos while it is incomplete.
+    std::size_t end(std::string_view text, std::size_t from);
+  };
+  // What the held text begins with: so many bytes of calls or of plain text;
+  // of neither while more is needed.
+  struct Attempt {
+    std::size_t size = 0;
+    std::vector<ToolCall> calls;
+  };
+
+  void advance(bool last, ToolText& out);
+  std::size_t find_open(bool last, std::size_t& sure) const;
+  Attempt attempt(bool last);
+  Attempt attempt_hermes(bool last);
+  Attempt attempt_llama(bool last);
+  Attempt attempt_mistral(bool last);
+  Attempt attempt_mistral_pair(std::size_t begin, bool last);
+  bool offered(const std::string& name) const;
+  void show(std::string_view text, ToolText& out);
+  void drop(std::size_t size);
+
+  ToolForm form_;
+  std::vector<std::string> names_;
+  std::string held_;
+  std::string space_;    // blanks that are shown once a word follows
+  bool at_edge_ = true;  // nothing but blanks since the beginning or a call
+  bool called_ = false;
+  Scan scan_;
+};
+
+// A whole answer at once.
+ToolText read_tool_calls(
+    std::string_view answer,
+    ToolForm form,
+    const std::vector<std::string>& names = {}
+);
+
+// The names of OpenAI's `tools`: [{"type": "function", "function": {"name",
+// "parameters"}}]. Throws UsageError for what is not that.
+std::vector<std::string> tool_names(const Json& tools);
+
+// One call or, with `several`, more, and nothing else, in the model's form;
+// arguments by each tool's schema (any object where there is none). `name`
+// narrows it to one tool; empty: any of them. Throws UsageError for a name
+// that is not on offer and for what grammar_of_schema refuses.
+std::shared_ptr<const Grammar> grammar_of_tool_call(
+    ToolForm form,
+    const Json& tools,
+    std::string_view name = {},
+    bool several = false
+);
+
+}  // namespace hearth::infer

@@ -1,0 +1,140 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/infer/grammar/compiled.h"
+#include "hearth/infer/grammar/schema_impl.h"
+#include "hearth/infer/tool_calls.h"
+
+namespace hearth::infer {
+namespace {
+
+using grammar::ExprPtr;
+
+constexpr const char* kWho = "[infer.grammar_of_tool_call]";
+
+const Json& function_of(const Json& tool) {
+  const bool is =
+      tool.is_object() && tool.contains("function") &&
+      tool["function"].is_object() && tool["function"].contains("name") &&
+      tool["function"]["name"].is_string() &&
+      !tool["function"]["name"].get_ref<const std::string&>().empty();
+  if (!is) {
+    throw UsageError(
+        "[infer.tool_names] each tool must be {\"type\": \"function\", "
+        "\"function\": {\"name\": …, \"parameters\": …}}"
+    );
+  }
+  return tool["function"];
+}
+
+// How the form writes a call, around name and arguments.
+struct Form {
+  std::string_view before, key, after, begin, between, end;
+};
+
+Form form_of(ToolForm form) {
+  switch (form) {
+    case ToolForm::hermes:
+      return {"<tool_call>\n", "arguments", "\n</tool_call>", "", "\n", ""};
+    case ToolForm::llama:
+      return {"", "parameters", "", "", "; ", ""};
+    case ToolForm::mistral:
+      return {"", "arguments", "", "[TOOL_CALLS] [", ", ", "]"};
+    case ToolForm::none:
+      break;
+  }
+  throw UsageError(
+      fmt::format(
+          "{} the model's chat template must have a form for tool calls", kWho
+      )
+  );
+}
+
+ExprPtr arguments_of(const Json& function, grammar::Rules& rules) {
+  const auto found = function.find("parameters");
+  if (found == function.end() || found->is_null()) {
+    return grammar::call(grammar::add_any_json(rules).object);
+  }
+  try {
+    return grammar::call(grammar::SchemaReader(*found).read(rules));
+  } catch (const UsageError& error) {
+    throw UsageError(
+        fmt::format(
+            "{} (parameters of tool '{}')", error.what(),
+            function["name"].get<std::string>()
+        ),
+        error.hint()
+    );
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> tool_names(const Json& tools) {
+  if (!tools.is_array()) {
+    throw UsageError("[infer.tool_names] tools must be a list");
+  }
+  std::vector<std::string> names;
+  for (const Json& tool : tools) {
+    names.push_back(function_of(tool)["name"].get<std::string>());
+  }
+  return names;
+}
+
+std::shared_ptr<const Grammar> grammar_of_tool_call(
+    ToolForm form,
+    const Json& tools,
+    std::string_view name,
+    bool several
+) {
+  const Form parts = form_of(form);
+  tool_names(tools);  // refuses what is no list of tools
+  grammar::Rules rules;
+  std::vector<ExprPtr> ways;
+  for (const Json& tool : tools) {
+    const Json& function = function_of(tool);
+    const std::string own = function["name"].get<std::string>();
+    if (!name.empty() && own != name) continue;
+    ways.push_back(
+        grammar::sequence(
+            {grammar::text(
+                 fmt::format(
+                     "{}{{\"name\": {}, \"{}\": ", parts.before,
+                     to_json_line(own), parts.key
+                 )
+             ),
+             arguments_of(function, rules),
+             grammar::text(fmt::format("}}{}", parts.after))}
+        )
+    );
+  }
+  if (ways.empty()) {
+    throw UsageError(
+        name.empty()
+            ? fmt::format("{} there must be a tool to call", kWho)
+            : fmt::format("{} the tool '{}' must be on offer", kWho, name)
+    );
+  }
+  const ExprPtr one =
+      grammar::call(rules.add("a tool call", grammar::choice(std::move(ways))));
+  ExprPtr body = one;
+  if (several) {
+    body = grammar::sequence(
+        {one, grammar::repeat(
+                  grammar::sequence({grammar::text(parts.between), one}), 0,
+                  grammar::kNoLimit
+              )}
+    );
+  }
+  rules.root = rules.add(
+      "tool calls",
+      grammar::sequence(
+          {grammar::text(parts.begin), body, grammar::text(parts.end)}
+      )
+  );
+  return std::make_shared<const Grammar>(rules, kWho);
+}
+
+}  // namespace hearth::infer

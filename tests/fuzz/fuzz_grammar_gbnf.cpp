@@ -1,0 +1,14 @@
+// Any bytes as GBNF: a grammar that some tokens are taken by, or a UsageError.
+#include <cstddef>
+#include <cstdint>
+
+#include "grammar_walk.h"
+
+extern "C" int LLVMFuzzerTestOneInput(
+    const std::uint8_t* data,
+    std::size_t size
+) {
+  const std::string_view source(reinterpret_cast<const char*>(data), size);
+  hearth_fuzz::walk([&] { return hearth::infer::grammar_of_gbnf(source); });
+  return 0;
+}

@@ -1,0 +1,15 @@
+// Any bytes as a pattern: a grammar that some tokens are taken by, or a
+// UsageError.
+#include <cstddef>
+#include <cstdint>
+
+#include "grammar_walk.h"
+
+extern "C" int LLVMFuzzerTestOneInput(
+    const std::uint8_t* data,
+    std::size_t size
+) {
+  const std::string_view source(reinterpret_cast<const char*>(data), size);
+  hearth_fuzz::walk([&] { return hearth::infer::grammar_of_regex(source); });
+  return 0;
+}

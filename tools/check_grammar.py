@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Holds what grammars let pass against PyPI's jsonschema and Python's re.
+
+  tools/check_grammar.py --driver PROGRAM [--tokenizer PATH] [--count N]
+
+For each schema of grammar_schemas.py: texts made by random choice among the
+allowed tokens must be JSON that the schema holds for, and of a list of values
+the grammar may take only those it holds for. Patterns are held against
+re.fullmatch. Exit 77: jsonschema is not installed."""
+import argparse
+import json
+import re
+import subprocess
+import sys
+
+import grammar_schemas as cases
+
+try:
+    import jsonschema
+except ImportError as error:
+    print(f"SKIP: {error}")
+    sys.exit(77)
+
+PATTERNS = ["a*b+c?", "(ab|a)(bc|c)?", "[^\"\\\\]{2,5}", r"\d{3}-\d{4}", r"[\w.]+@[a-z]+\.(com|org)",
+            "(?:yes|no|maybe)( please)?", r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", "[à-ü]+€?", "(a|b)*abb", "x{0,3}y{2,}z"]
+
+
+class Driver:
+    def __init__(self, program, tokenizer):
+        words = [program] + ([tokenizer] if tokenizer else [])
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+
+    def ask(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def check_schema(driver, schema, number, count, bad):
+    validator = jsonschema.Draft202012Validator(
+        schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+    texts = [compact(value) for value in cases.VALUES]
+    answer = driver.ask(kind="schema", source=schema, seed=number, count=count, tokens=120, texts=texts)
+    if "error" in answer:
+        bad.append(f"{compact(schema)}: {answer['error']}")
+        return 0, 0
+    finished = 0
+    for made in answer["made"]:
+        if not made["ended"]:
+            continue
+        finished += 1
+        try:
+            reason = next((e.message for e in validator.iter_errors(json.loads(made["text"]))), None)
+        except ValueError as error:
+            reason = f"not JSON: {error}"
+        if reason:
+            bad.append(f"{compact(schema)} made {made['text']!r}: {reason}")
+    if finished == 0:
+        bad.append(f"{compact(schema)}: no text was finished")
+    taken = 0
+    for value, accepted in zip(cases.VALUES, answer["accepts"]):
+        taken += accepted
+        if accepted and not validator.is_valid(value):
+            bad.append(f"{compact(schema)} takes {compact(value)}, which is not valid")
+    return finished, taken
+
+
+def check_pattern(driver, pattern, number, count, bad):
+    answer = driver.ask(kind="regex", source=pattern, seed=number, count=count, tokens=30)
+    made = [one["text"] for one in answer.get("made", []) if one["ended"]]
+    if not made:
+        bad.append(f"{pattern}: {answer.get('error', 'no text was finished')}")
+    bad += [f"{pattern} made {text!r}" for text in made if not re.fullmatch(pattern, text)]
+    # What was made, with one character more, less or other.
+    changed = [text[:-1] for text in made] + [text + "a" for text in made] + ["b" + text[1:] for text in made]
+    answer = driver.ask(kind="regex", source=pattern, texts=changed)
+    bad += [f"{pattern} on {text!r}: {accepted}" for text, accepted in zip(changed, answer["accepts"])
+            if accepted != bool(re.fullmatch(pattern, text))]
+    return len(made) + len(changed)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--driver", required=True)
+    parser.add_argument("--tokenizer")
+    parser.add_argument("--count", type=int, default=50)
+    arguments = parser.parse_args()
+    driver, bad, finished, taken, matched = Driver(arguments.driver, arguments.tokenizer), [], 0, 0, 0
+    for number, schema in enumerate(cases.ACCEPTED):
+        made, accepted = check_schema(driver, schema, number, arguments.count, bad)
+        finished += made
+        taken += accepted
+    for schema, word in cases.REFUSED:
+        answer = driver.ask(kind="schema", source=schema)
+        if word not in answer.get("error", ""):
+            bad.append(f"{compact(schema)} must be refused with {word}: {answer}")
+    for number, pattern in enumerate(PATTERNS):
+        matched += check_pattern(driver, pattern, number, arguments.count, bad)
+    for line in bad[:40]:
+        print(line)
+    print(f"{len(cases.ACCEPTED)} schemas: {finished} finished texts, {taken} values taken, "
+          f"{len(cases.REFUSED)} refused; {len(PATTERNS)} patterns, {matched} texts; {len(bad)} wrong")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
