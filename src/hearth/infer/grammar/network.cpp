@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -223,14 +224,14 @@ class Builder {
     std::vector<Utf8Range> all;
     for (const CodeRange& range : ranges) append_utf8(range, all);
     // (first, last, to) of the remaining bytes, back to front, to their state.
-    std::map<std::vector<std::uint8_t>, StateId> tails;
+    std::map<std::string, StateId> tails;
     for (const Utf8Range& range : all) {
       StateId next = to;
-      std::vector<std::uint8_t> tail;
+      std::string tail;
       for (int i = range.size - 1; i > 0; --i) {
         const ByteRange byte = range.bytes.at(static_cast<std::size_t>(i));
-        tail.push_back(byte.first);
-        tail.push_back(byte.last);
+        tail.push_back(static_cast<char>(byte.first));
+        tail.push_back(static_cast<char>(byte.last));
         const auto [found, added] = tails.try_emplace(tail, 0);
         if (added) {
           found->second = state();
