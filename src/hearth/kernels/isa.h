@@ -33,6 +33,7 @@ extern const GemmKernels gemm;
 extern const HeadLossKernels head_loss;
 extern const NormKernels norm;
 extern const OptimKernels optim;
+extern const PagedAttentionKernels paged_attention;
 extern const PeakKernels peak;
 extern const RopeKernels rope;
 extern const QuantRowKernels quant_rows;

@@ -18,6 +18,7 @@
 #include "hearth/kernels/math.h"
 #include "hearth/kernels/norm.h"
 #include "hearth/kernels/optim.h"
+#include "hearth/kernels/paged_attention.h"
 #include "hearth/kernels/peak.h"
 #include "hearth/kernels/quant/matmul.h"
 #include "hearth/kernels/quant/rows.h"
@@ -44,6 +45,7 @@ struct Table {
   const AdafactorKernels* adafactor;
   const QuantRowKernels* quant_rows;
   const QuantMatmulKernels* quant_matmul;
+  const PagedAttentionKernels* paged_attention;
 };
 
 // Every table built in, plainest first.

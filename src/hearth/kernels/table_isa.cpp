@@ -34,6 +34,7 @@ const Table table{
     .adafactor = &adafactor,
     .quant_rows = &quant_rows,
     .quant_matmul = &quant_matmul,
+    .paged_attention = &paged_attention,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -92,6 +92,17 @@ struct QuantMatmulKernels {
       const QuantMatrix& dx,
       void* scratch
   ) noexcept;
+  // Panels [begin, end) in the order in which the table's bf16 GemmFamily
+  // reads an operand of their rows, in panels of `columns` of them; weights
+  // are rounded to bf16.
+  void (*widen)(
+      const PackedLayout& layout,
+      const std::uint8_t* packed,
+      long begin,
+      long end,
+      long columns,
+      void* out
+  ) noexcept;
 };
 
 }  // namespace hearth::kernels

@@ -4,6 +4,7 @@
 #include "hearth/kernels/quant/matmul.h"
 #include "hearth/kernels/quant/matmul_impl.h"
 #include "hearth/kernels/quant/panel_impl.h"
+#include "hearth/kernels/quant/widen_impl.h"
 #if defined(__AMX_INT8__)
 #include "hearth/kernels/quant/amx_impl.h"
 #endif
@@ -19,6 +20,7 @@ const QuantMatmulKernels quant_matmul{
 #endif
     .exact = exact_product,
     .input_gradient = exact_gradient,
+    .widen = widen_panels,
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -1,0 +1,74 @@
+#pragma once
+// A runner without a graph, for a CPU and decoders of Llama's shape: keys and
+// values in shared pages, rows of all sequences in one product, the weights
+// read once a step.
+//
+// A row's logits may depend on how many rows are in the step, as one row, few
+// and many go through different products and a long part through another
+// attention. With RunnerOptions::batch_invariant every row is computed by the
+// same instructions in the same order, whatever else is in the step and
+// however its sequence was cut.
+#include <memory>
+#include <vector>
+
+#include "hearth/infer/cpu_pass.h"
+#include "hearth/infer/make_runner.h"
+
+namespace hearth::infer {
+
+class CpuRunner : public Runner {
+ public:
+  // Null where the model or the options are not for it. Throws as
+  // make_runner() does.
+  static std::unique_ptr<CpuRunner> make(
+      const models::LoadedModel& model,
+      const RunnerOptions& options,
+      const LoraSets& adapters
+  );
+
+  int vocabulary() const override;
+  int context() const override;
+  KvPool pool() const override;
+  SequenceId open(int adapter = -1) override;
+  SequenceId fork(SequenceId from, int tokens) override;
+  void close(SequenceId sequence) override;
+  int length(SequenceId sequence) const override;
+  void truncate(SequenceId sequence, int tokens) override;
+  int pages_for(SequenceId sequence, int more_tokens) const override;
+  std::span<const float> step(std::span<const RunnerPart> parts) override;
+
+  // Bytes of weights that a step of one token reads.
+  std::size_t weight_bytes() const { return model_.bytes_per_token(); }
+
+ private:
+  CpuRunner(
+      CpuModel model,
+      const RunnerOptions& options,
+      LoraSets adapters,
+      KvType kv
+  );
+
+  // Rows of one pass: whole parts, or pieces of long ones.
+  struct Piece {
+    std::size_t part;
+    long begin, count;  // of the part's tokens
+  };
+
+  CpuModel model_;
+  RunnerOptions options_;
+  LoraSets adapters_;
+  KvPages pages_;
+  kernels::KvFormat format_;
+  std::unique_ptr<CpuPass> pass_;
+  std::vector<float> logits_;
+
+  bool steps_in_bytes(const RunnerPart& part) const;
+  std::vector<std::vector<Piece>> cut(std::span<const RunnerPart> parts) const;
+  void run(
+      std::span<const RunnerPart> parts,
+      const std::vector<Piece>& pieces,
+      const std::vector<std::size_t>& first_row
+  );
+};
+
+}  // namespace hearth::infer
