@@ -36,6 +36,7 @@ quickstart_train() {
   STAGE_SHOW=1 stage "generate: a story" hearth generate "$run" \
     -p "Once upon a time" --max-tokens 120 --temp 0.7 --seed 1 || return 1
   printf 'go on with: build/release/hearth generate %s -p "One day"\n' "$run"
+  printf 'or take turns with it: build/release/hearth chat %s   (/help lists the commands)\n' "$run"
 }
 
 cmd_doctor() { setup; build_preset release --target hearth; hearth doctor "$@"; }

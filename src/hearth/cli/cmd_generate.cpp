@@ -1,28 +1,27 @@
 // hearth generate: text from a model, streamed.
-#include <charconv>
 #include <cstdio>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/cli/answer_stream.h"
+#include "hearth/cli/generate_batch.h"
+#include "hearth/cli/generate_prompt.h"
 #include "hearth/cli/interrupt.h"
-#include "hearth/cli/model_flags.h"
-#include "hearth/infer/generator.h"
 #include "hearth/profile/zone.h"
 
 namespace hearth::cli {
 namespace {
 
-using Ids = std::vector<std::int32_t>;
-
 struct GenerateFlags {
   ModelFlags model;
-  std::optional<std::string> prompt, file, ids, system;
-  std::int64_t max_tokens = 256, top_k = 0, log_probs = -1;
-  double temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
-  std::string kv = "auto", products = "auto";
-  std::vector<std::string> stop;
-  bool raw = false, profile = false;
+  SamplingFlags sampling;
+  GrammarFlags grammar;
+  EngineFlags engine;
+  std::optional<std::string> prompt, file, ids, system, jsonl;
+  std::string out = "-";
+  std::int64_t log_probs = -1, batch = 0;
+  bool raw = false, profile = false, force = false;
 };
 
 void declare(Args& args, GenerateFlags& f) {
@@ -30,33 +29,28 @@ void declare(Args& args, GenerateFlags& f) {
   args.option("-p,--prompt", f.prompt, "The prompt; - reads stdin");
   args.option("--file", f.file, "Read the prompt from this file");
   args.option("--ids", f.ids, "Token ids as the prompt, such as 1,2,3");
+  args.option(
+      "--jsonl", f.jsonl,
+      "Many prompts, a JSON object a line: {\"id\", \"prompt\" or "
+      "\"messages\"}; - reads stdin"
+  );
+  args.option(
+      "-o", f.out,
+      "With --jsonl: the answers; a file that has some goes on from there"
+  );
+  args.flag("--force", f.force, "With --jsonl: begin the answers anew");
+  args.option(
+      "--batch", f.batch, "With --jsonl: prompts at once; 0 measures which"
+  );
   args.option("--system", f.system, "A system message before the prompt");
   args.flag("--raw", f.raw, "Continue the text itself: no chat template");
-  args.option("--max-tokens", f.max_tokens, "How many tokens at most");
-  args.option("--temp", f.temperature, "Temperature; 0 takes the most likely");
-  args.option("--top-k", f.top_k, "Only the k most likely tokens; 0: all");
-  args.option("--top-p", f.top_p, "Only the tokens that hold this probability");
-  args.option(
-      "--min-p", f.min_p, "Only tokens this likely beside the most likely"
-  );
-  args.option(
-      "--repeat-penalty", f.repeat_penalty,
-      "Above 1 makes tokens that came before less likely"
-  );
-  args.option("--stop", f.stop, "End at this text; may be repeated");
+  f.sampling.declare(args);
   args.option(
       "--logprobs", f.log_probs,
       "Log probabilities, with this many alternatives a token"
   );
-  args.choice(
-      "--kv", f.kv, {"auto", "bf16", "fp32", "int8"},
-      "How keys and values are kept; auto: as it computes"
-  );
-  args.choice(
-      "--products", f.products, {"auto", "int8", "exact"},
-      "Quantised weights are multiplied by int8 activations, or as they are; "
-      "auto: the prompt as they are, each step in int8"
-  );
+  f.grammar.declare(args);
+  f.engine.declare(args);
   args.flag(
       "--profile", f.profile, "Say on stderr where the time of decoding went"
   );
@@ -73,39 +67,27 @@ void declare(Args& args, GenerateFlags& f) {
       "hearth generate model/ -p - --json --logprobs 3 < prompt.txt",
       "the prompt from stdin, the result as one JSON document"
   );
+  args.example(
+      "hearth generate model/ --jsonl prompts.jsonl -o answers.jsonl",
+      "many at once; run again, it goes on where it was ended"
+  );
+  args.example(
+      "hearth generate model/ -p 'A colour as JSON' --schema colour.json",
+      "text that keeps a JSON schema"
+  );
+  args.example(
+      "hearth generate model/ -p 'Say it again: ...' --ngram 3",
+      "guesses ahead from the text itself: the same text, sooner"
+  );
 }
-
-Ids parse_ids(const std::string& text) {
-  Ids out;
-  const char *at = text.data(), *end = at + text.size();
-  while (at < end) {
-    if (*at == ',' || *at == ' ') {
-      ++at;
-      continue;
-    }
-    std::int32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || next == at) {
-      throw UsageError(
-          fmt::format("--ids must be numbers such as 1,2,3, got '{}'", text)
-      );
-    }
-    out.push_back(id);
-    at = next;
-  }
-  return out;
-}
-
-struct Prompt {
-  Ids ids;
-  bool chat = false;
-  double tokenizer_ms = 0;
-};
 
 void check_prompt_flags(const GenerateFlags& f) {
-  const int given = (f.prompt ? 1 : 0) + (f.file ? 1 : 0) + (f.ids ? 1 : 0);
+  const int given = (f.prompt ? 1 : 0) + (f.file ? 1 : 0) + (f.ids ? 1 : 0) +
+                    (f.jsonl ? 1 : 0);
   if (given != 1) {
-    throw UsageError("give the prompt by one of -p TEXT, --file, --ids");
+    throw UsageError(
+        "give the prompt by one of -p TEXT, --file, --ids, --jsonl"
+    );
   }
   if (f.system && (f.raw || f.ids)) {
     throw UsageError(
@@ -113,79 +95,25 @@ void check_prompt_flags(const GenerateFlags& f) {
         "leave out"
     );
   }
+  if (!f.jsonl && (f.out != "-" || f.force || f.batch != 0)) {
+    throw UsageError("-o, --force and --batch are for --jsonl");
+  }
 }
 
 Prompt make_prompt(const infer::TextModel& model, const GenerateFlags& f) {
-  Prompt out;
-  if (f.ids) {
-    out.ids = parse_ids(*f.ids);
-    if (out.ids.empty()) throw UsageError("--ids names no token");
-    return out;
-  }
+  if (f.ids) return ids_prompt(*f.ids);
   const std::string text = f.file             ? read_text(*f.file)
                            : *f.prompt == "-" ? read_text("-")
                                               : *f.prompt;
-  out.chat = !f.raw && (model.templates || f.system);
-  const double start = milliseconds_now();
-  if (out.chat) {
-    Json messages = Json::array();
-    if (f.system) {
-      messages.push_back({{"role", "system"}, {"content", *f.system}});
-    }
-    messages.push_back({{"role", "user"}, {"content", text}});
-    out.ids = model.chat_prompt(messages);
-  } else {
-    out.ids = model.raw_prompt(text);
-  }
-  out.tokenizer_ms = milliseconds_now() - start;
-  return out;
+  return text_prompt(model, text, f.system, f.raw);
 }
 
-infer::GenerateOptions options_of(
-    const Context& context,
-    const GenerateFlags& f,
-    const infer::TextModel& model,
-    const Prompt& prompt
-) {
-  const auto number = [](std::int64_t v, const char* name) {
-    if (v < -1 || v > INT32_MAX) {
-      throw UsageError(fmt::format("{} is out of range, got {}", name, v));
-    }
-    return static_cast<int>(v);
-  };
-  infer::GenerateOptions o;
-  o.max_tokens = number(f.max_tokens, "--max-tokens");
-  o.sampling = {
-      .temperature = f.temperature,
-      .top_k = number(f.top_k, "--top-k"),
-      .top_p = f.top_p,
-      .min_p = f.min_p,
-      .repeat_penalty = f.repeat_penalty,
-      .seed = context.common.seed
-  };
-  o.stop_ids = model.stop_ids;
-  o.stop = f.stop;
-  o.kv = f.kv == "int8"   ? infer::KvType::int8
-         : f.kv == "bf16" ? infer::KvType::bfloat16
-         : f.kv == "fp32" ? infer::KvType::float32
-                          : infer::KvType::automatic;
-  o.products = f.products == "int8"    ? infer::QuantProducts::int8
-               : f.products == "exact" ? infer::QuantProducts::exact
-                                       : infer::QuantProducts::automatic;
-  if (f.log_probs < -1) {
-    throw UsageError(
-        fmt::format("--logprobs must be 0 or more, got {}", f.log_probs)
-    );
-  }
-  if (f.log_probs >= 0) o.log_probs = number(f.log_probs, "--logprobs");
-  o.continues_prompt = !prompt.chat;
-  return o;
+std::optional<int> log_probs_of(const GenerateFlags& f) {
+  if (f.log_probs == -1) return std::nullopt;
+  return flag_number(f.log_probs, "--logprobs");
 }
 
-Json log_probs_json(
-    const infer::Generation& made,
-    const data::Tokenizer* tokenizer
-) {
+Json log_probs_json(const Answer& made, const data::Tokenizer* tokenizer) {
   const auto entry = [&](std::int32_t id, float log_prob) {
     Json out = {{"id", id}};
     if (tokenizer != nullptr) {
@@ -204,10 +132,16 @@ Json log_probs_json(
   return list;
 }
 
+// The last token is never fed.
+int kv_tokens(const Answer& made) {
+  const auto tokens = static_cast<int>(made.tokens.size());
+  return made.prompt_tokens + std::max(tokens - 1, 0);
+}
+
 Json generation_json(
-    const infer::Generation& made,
+    const Answer& made,
     const Prompt& prompt,
-    double load_ms
+    const ModelEngine& live
 ) {
   return {
       {"text", made.text},
@@ -215,29 +149,30 @@ Json generation_json(
       {"finish", infer::name_of(made.finish)},
       {"prompt_tokens", made.prompt_tokens},
       {"timing",
-       {{"load_ms", load_ms},
+       {{"load_ms", live.load_ms},
         {"tokenizer_ms", prompt.tokenizer_ms},
         {"first_step_ms", made.first_step_ms},
         {"decode_ms", made.decode_ms},
         {"tokens_per_s", made.tokens_per_s}}},
-      {"kv_bytes", made.kv_bytes}
+      {"kv_bytes", live.kv_bytes(kv_tokens(made))}
   };
 }
 
 std::string summary(
-    const infer::Generation& made,
+    const Answer& made,
     const Prompt& prompt,
-    double load_ms
+    const ModelEngine& live
 ) {
   const double seconds = (prompt.tokenizer_ms + made.first_step_ms) / 1e3;
   return fmt::format(
       "loaded in {:.2f} s; prompt {} tokens, first token after {:.2f} s; {} "
-      "tokens, {:.1f} tokens/s; {}",
-      load_ms / 1e3, made.prompt_tokens, seconds, made.tokens.size(),
+      "tokens, {:.1f} tokens/s; {}\nkeys and values: {}",
+      live.load_ms / 1e3, made.prompt_tokens, seconds, made.tokens.size(),
       made.tokens_per_s,
       made.finish == infer::Finish::stop     ? "ended by itself"
       : made.finish == infer::Finish::length ? "ended by length"
-                                             : "interrupted"
+                                             : "interrupted",
+      live.kv_formula(kv_tokens(made))
   );
 }
 
@@ -253,6 +188,75 @@ std::string profile_text() {
   return out;
 }
 
+// One prompt; whoever asks waits for it, so it is alone in its batch.
+void generate_one(Context& context, const GenerateFlags& flags) {
+  infer::Request request = flags.sampling.request(context);
+  request.log_probs = log_probs_of(flags);
+  request.grammar = flags.grammar.grammar();
+  infer::EngineOptions options;
+  options.max_batch = 1, options.prefill_chunk = 512;
+  options.prefix_cache = false;
+  const auto live = flags.engine.start(context, flags.model, options);
+  const infer::TextModel& model = live->model;
+  const Prompt prompt = make_prompt(model, flags);
+  request.prompt = prompt.ids;
+  request.stop_ids = model.stop_ids;
+  request.continues_prompt = !prompt.chat;
+  const bool log_probs = request.log_probs.has_value();
+  const InterruptGuard guard;
+  const bool json = context.common.json;
+  const bool text = model.tokenizer != nullptr;
+  if (flags.profile) profile::start_zones();
+  const auto made = stream_answer(
+      *live->engine, std::move(request),
+      [&](const infer::GeneratedToken& token) {
+        if (json) return;
+        context.print(text ? token.text : fmt::format("{} ", token.id));
+        std::fflush(stdout);
+      },
+      [] { return !InterruptGuard::interrupted(); }
+  );
+  if (flags.profile) {
+    profile::stop_zones();
+    context.note(profile_text());
+  }
+  if (json) {
+    Json document = generation_json(made, prompt, *live);
+    if (log_probs) {
+      document["logprobs"] = log_probs_json(made, model.tokenizer.get());
+    }
+    context.json("hearth.generate/1", document);
+  } else {
+    context.print("\n");
+    std::fflush(stdout);
+    if (log_probs) {
+      for (const Json& t : log_probs_json(made, model.tokenizer.get())) {
+        context.print(to_json_line(t) + "\n");
+      }
+    }
+    context.note(summary(made, prompt, *live));
+  }
+  if (InterruptGuard::interrupted()) throw Interrupted("interrupted");
+}
+
+void generate_many(const Context& context, const GenerateFlags& flags) {
+  if (*flags.jsonl != "-") require_input(*flags.jsonl, "batch");
+  if (flags.out != "-") require_output_folder(flags.out);
+  if (context.common.json && flags.out == "-") {
+    throw UsageError("--json with --jsonl needs -o FILE for the answers");
+  }
+  BatchJob job;
+  job.in = *flags.jsonl, job.out = flags.out;
+  job.system = flags.system, job.raw = flags.raw, job.force = flags.force;
+  job.batch = flag_number(flags.batch, "--batch");
+  job.log_probs = log_probs_of(flags);
+  const auto grammar = flags.grammar.grammar();
+  const auto work = open_batch(job);
+  if (work.lines.empty()) return report_batch_done(context, work);
+  const auto live = flags.engine.start(context, flags.model, {});
+  run_batch(context, job, work, flags.sampling, grammar, *live);
+}
+
 }  // namespace
 
 void cmd_generate(Context& context, const std::vector<std::string>& words) {
@@ -260,47 +264,9 @@ void cmd_generate(Context& context, const std::vector<std::string>& words) {
   Args args("generate", "Text from a model, as it comes.", context.common);
   declare(args, flags);
   if (!context.parse(args, words)) return;
-
   check_prompt_flags(flags);
-  double load_ms = 0;
-  const auto model = flags.model.load(context, &load_ms);
-  const Prompt prompt = make_prompt(model, flags);
-  const auto options = options_of(context, flags, model, prompt);
-  const InterruptGuard guard;
-  const bool json = context.common.json;
-  const bool text = model.tokenizer != nullptr;
-  if (flags.profile) profile::start_zones();
-  const auto made = infer::generate(
-      model.model, model.tokenizer, prompt.ids, options,
-      [&](const infer::GeneratedToken& token) {
-        if (!json) {
-          context.print(text ? token.text : fmt::format("{} ", token.id));
-          std::fflush(stdout);
-        }
-        return !InterruptGuard::interrupted();
-      }
-  );
-  if (flags.profile) {
-    profile::stop_zones();
-    context.note(profile_text());
-  }
-  if (json) {
-    Json document = generation_json(made, prompt, load_ms);
-    if (options.log_probs) {
-      document["logprobs"] = log_probs_json(made, model.tokenizer.get());
-    }
-    context.json("hearth.generate/1", document);
-  } else {
-    context.print("\n");
-    std::fflush(stdout);
-    if (options.log_probs) {
-      for (const Json& t : log_probs_json(made, model.tokenizer.get())) {
-        context.print(to_json_line(t) + "\n");
-      }
-    }
-    context.note(summary(made, prompt, load_ms));
-  }
-  if (InterruptGuard::interrupted()) throw Interrupted("interrupted");
+  if (flags.jsonl) return generate_many(context, flags);
+  generate_one(context, flags);
 }
 
 }  // namespace hearth::cli

@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"bench", "measured tables with the share of this machine's peak",
      cmd_bench},
     {"generate", "text from a model, as it comes", cmd_generate},
+    {"chat", "talk with a model, turn by turn", cmd_chat},
     {"eval ppl", "perplexity of a model on a text, with its standard error",
      cmd_eval_ppl},
     {"export hf", "a Hugging Face folder of any model, adapters merged",

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <exception>
 #include <future>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -29,7 +30,7 @@ struct Engine::State {
   std::shared_ptr<const data::Tokenizer> tokenizer;
   EngineOptions options;
   // Of the runner, which only the thread may ask.
-  int vocabulary = 0, limit = 0;
+  int vocabulary = 0, context = 0, limit = 0;
 
   mutable std::mutex mutex;
   std::condition_variable wake;   // the thread has something to do
@@ -42,6 +43,14 @@ struct Engine::State {
   bool draining = false, stopping = false, resting = false;
   std::thread thread;
 
+  // The tokens' bytes as grammars want them, for each set of stop ids.
+  std::mutex vocabularies_mutex;
+  std::map<std::vector<std::int32_t>, std::shared_ptr<const GrammarVocabulary>>
+      vocabularies;
+
+  std::shared_ptr<const GrammarVocabulary> grammar_words(
+      const Request& request
+  );
   void run(
       const std::function<std::unique_ptr<Runner>()>& make,
       std::promise<void>& ready
@@ -70,10 +79,30 @@ Listener Engine::State::counted(Listener listener) {
   };
 }
 
+std::shared_ptr<const GrammarVocabulary> Engine::State::grammar_words(
+    const Request& request
+) {
+  // A server's requests have one set, or a few.
+  constexpr std::size_t kMostSets = 8;
+  if (!request.grammar || !tokenizer) return nullptr;
+  const std::lock_guard lock(vocabularies_mutex);
+  const auto found = vocabularies.find(request.stop_ids);
+  if (found != vocabularies.end()) return found->second;
+  std::vector<std::string> bytes(static_cast<std::size_t>(vocabulary));
+  const auto known = std::min(bytes.size(), tokenizer->id_limit());
+  for (std::size_t i = 0; i < known; ++i) {
+    bytes[i] = tokenizer->token_bytes(static_cast<std::int32_t>(i));
+  }
+  if (vocabularies.size() >= kMostSets) vocabularies.clear();
+  return vocabularies[request.stop_ids] =
+             grammar_vocabulary(std::move(bytes), request.stop_ids);
+}
+
 void Engine::State::loop(Scheduler& scheduler) {
   for (;;) {
     std::vector<std::unique_ptr<Job>> jobs;
     std::vector<RequestId> gone;
+    int batch = 0;
     {
       std::unique_lock lock(mutex);
       stats = scheduler.stats();
@@ -86,12 +115,14 @@ void Engine::State::loop(Scheduler& scheduler) {
       resting = false;
       jobs.swap(incoming);
       gone.swap(cancelled);
+      batch = options.max_batch;
       if (stopping) {
         lock.unlock();
         for (const auto& job : jobs) job->end(Finish::cancelled);
         return;
       }
     }
+    scheduler.set_max_batch(batch);
     for (auto& job : jobs) scheduler.add(std::move(job));
     for (const RequestId id : gone) scheduler.cancel(id);
     scheduler.step();
@@ -114,6 +145,7 @@ void Engine::State::run(
     }
     speculator = speculator_of(options);
     vocabulary = runner->vocabulary();
+    context = runner->context();
   } catch (...) {
     return ready.set_exception(std::current_exception());
   }
@@ -153,14 +185,15 @@ Engine::~Engine() {
 
 RequestId Engine::submit(Request request, Listener listener) {
   State& s = *state_;
-  check_request(request, s.vocabulary, s.limit);
+  check_request(request, s.vocabulary, s.context, s.limit);
+  const auto words = s.grammar_words(request);
   RequestId id = 0;
   {
     const std::lock_guard lock(s.mutex);
     id = ++s.last_id;
   }
   auto job = std::make_unique<Job>(
-      id, std::move(request), s.counted(std::move(listener)), s.tokenizer
+      id, std::move(request), s.counted(std::move(listener)), s.tokenizer, words
   );
   {
     const std::lock_guard lock(s.mutex);
@@ -198,6 +231,11 @@ void Engine::drain() {
   state_->ended.wait(lock, [&] {
     return state_->unfinished == 0 && state_->resting;
   });
+}
+
+void Engine::set_max_batch(int sequences) {
+  const std::lock_guard lock(state_->mutex);
+  state_->options.max_batch = sequences;
 }
 
 EngineStats Engine::stats() const {

@@ -110,6 +110,8 @@ class Engine {
   // Takes no more requests and waits until all have ended.
   void drain();
   EngineStats stats() const;
+  // From the next step on; what runs already goes on.
+  void set_max_batch(int sequences);
   // Tokens that a prompt and its answer may have together: the model's context,
   // or what fits the pool.
   int limit() const;

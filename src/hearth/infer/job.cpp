@@ -25,7 +25,12 @@ GeneratedToken scored_token(
 
 }  // namespace
 
-void check_request(const Request& request, int vocabulary, int limit) {
+void check_request(
+    const Request& request,
+    int vocabulary,
+    int context,
+    int limit
+) {
   request.sampling.check();
   const auto refuse = [](const std::string& what) {
     throw UsageError("[infer.Engine.submit] " + what);
@@ -45,11 +50,17 @@ void check_request(const Request& request, int vocabulary, int limit) {
                                             : request.prompt.size() < room;
   if (!fits) {
     refuse(
-        fmt::format(
-            "the prompt must leave room in the {} tokens that the context and "
-            "the memory for keys and values allow, got {} tokens",
-            limit, request.prompt.size()
-        )
+        limit < context
+            ? fmt::format(
+                  "the prompt must leave room in the {} tokens that the memory "
+                  "for keys and values holds, got {} tokens",
+                  limit, request.prompt.size()
+              )
+            : fmt::format(
+                  "the prompt must leave room in the model's context of {} "
+                  "tokens, got {} tokens",
+                  context, request.prompt.size()
+              )
     );
   }
   for (const std::int32_t id : request.prompt) {
@@ -78,7 +89,8 @@ Job::Job(
     RequestId id,
     Request request,
     Listener listener,
-    std::shared_ptr<const data::Tokenizer> tokenizer
+    std::shared_ptr<const data::Tokenizer> tokenizer,
+    const std::shared_ptr<const GrammarVocabulary>& vocabulary
 )
     : id_(id),
       request_(std::move(request)),
@@ -94,6 +106,11 @@ Job::Job(
   if (!tokenizer_ && !request_.stop.empty()) {
     throw UsageError("[infer.Engine.submit] stop strings need a tokenizer");
   }
+  if (!request_.grammar) return;
+  if (!vocabulary) {
+    throw UsageError("[infer.Engine.submit] a grammar needs a tokenizer");
+  }
+  grammar_.emplace(request_.grammar, vocabulary);
 }
 
 int Job::scored() const {
@@ -131,19 +148,27 @@ void Job::tell_prompt() {
   tell(event);
 }
 
+// Log probabilities are the model's own, so the mask goes on a copy.
+std::int32_t Job::pick(std::span<const float> logits) {
+  if (grammar_) {
+    masked_.assign(logits.begin(), logits.end());
+    grammar_->mask(masked_);
+    logits = masked_;
+  }
+  return sampler_.pick(logits, tokens_, tokens_.size(), request_.prompt.size());
+}
+
 bool Job::take(std::span<const float> logits, int limit) {
   Event event;
-  event.token = scored_token(
-      logits,
-      sampler_.pick(logits, tokens_, tokens_.size(), request_.prompt.size()),
-      request_.log_probs
-  );
+  event.token = scored_token(logits, pick(logits), request_.log_probs);
   GeneratedToken& token = event.token;
   tokens_.push_back(token.id);
   const auto& stops = request_.stop_ids;
   const bool stop_id = std::ranges::find(stops, token.id) != stops.end();
   if (!stop_id) token.text = text_.push(token.id);
-  const bool stopped = stop_id || text_.stopped();
+  if (grammar_ && !stop_id) grammar_->accept(token.id);
+  const bool complete = grammar_ && !stop_id && grammar_->must_end();
+  const bool stopped = stop_id || complete || text_.stopped();
   // The last token of a full context needs no room: it is never fed.
   const bool full = made() >= request_.max_tokens || length() > limit;
   if (stopped || full) token.text += text_.finish();

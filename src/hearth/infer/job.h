@@ -8,11 +8,13 @@ namespace hearth::infer {
 
 class Job {
  public:
-  // Throws UsageError for options that cannot be.
+  // vocabulary is what a grammar's masks are over; without a grammar it may be
+  // null. Throws UsageError for options that cannot be.
   Job(RequestId id,
       Request request,
       Listener listener,
-      std::shared_ptr<const data::Tokenizer> tokenizer);
+      std::shared_ptr<const data::Tokenizer> tokenizer,
+      const std::shared_ptr<const GrammarVocabulary>& vocabulary = nullptr);
 
   RequestId id() const { return id_; }
   const Request& request() const { return request_; }
@@ -54,15 +56,24 @@ class Job {
   std::shared_ptr<const data::Tokenizer> tokenizer_;
   Sampler sampler_;
   TextOut text_;
+  std::optional<GrammarState> grammar_;
+  std::vector<float> masked_;
   std::vector<std::int32_t> tokens_;
   std::vector<GeneratedToken> scored_;
   bool ended_ = false;
 
+  std::int32_t pick(std::span<const float> logits);
   void tell(const Event& event);
   void tell_prompt();
 };
 
-// What a request must be for a runner; throws UsageError.
-void check_request(const Request& request, int vocabulary, int limit);
+// What a request must be; throws UsageError. limit: tokens that fit, the
+// model's context or what the pool holds of it.
+void check_request(
+    const Request& request,
+    int vocabulary,
+    int context,
+    int limit
+);
 
 }  // namespace hearth::infer

@@ -67,6 +67,12 @@ void Scheduler::cancel(RequestId id) {
   retire();
 }
 
+void Scheduler::set_max_batch(int sequences) {
+  const auto batch = static_cast<std::size_t>(std::max(sequences, 1));
+  if (batch == batch_) return;
+  batch_ = most_running_ = batch;
+}
+
 EngineStats Scheduler::stats() const {
   EngineStats out = counts_;
   out.waiting = waiting_.size();

@@ -27,6 +27,7 @@ class Scheduler {
   // out. Whatever fails ends the requests it concerns, never more.
   void step();
 
+  void set_max_batch(int sequences);
   // Tokens that one sequence may have.
   int limit() const { return limit_; }
   // All but the requests that were not yet added.

@@ -1,0 +1,84 @@
+#include "hearth/cli/chat_input.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+
+#include <unistd.h>
+
+namespace hearth::cli {
+namespace {
+
+std::atomic<bool> g_pressed{false};
+struct sigaction g_before;
+
+void note(int) {
+  g_pressed = true;
+}
+
+}  // namespace
+
+// Without SA_RESTART, so that a read which waits for a line ends too.
+CtrlC::CtrlC() {
+  struct sigaction action = {};
+  action.sa_handler = note;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &g_before);
+  g_pressed = false;
+}
+
+CtrlC::~CtrlC() {
+  sigaction(SIGINT, &g_before, nullptr);
+}
+
+bool CtrlC::pressed() {
+  return g_pressed;
+}
+
+void CtrlC::forget() {
+  g_pressed = false;
+}
+
+bool ChatInput::is_terminal() {
+  return isatty(STDIN_FILENO) == 1;
+}
+
+std::optional<ChatInput::Line> ChatInput::one_line() {
+  for (;;) {
+    const auto end = buffer_.find('\n');
+    if (end != std::string::npos || (ended_ && !buffer_.empty())) {
+      Line line;
+      line.text = buffer_.substr(0, end);
+      buffer_.erase(0, end == std::string::npos ? end : end + 1);
+      if (line.text.ends_with('\r')) line.text.pop_back();
+      return line;
+    }
+    if (ended_) return std::nullopt;
+    char bytes[4096];
+    const auto n = read(STDIN_FILENO, bytes, sizeof bytes);
+    if (n > 0) {
+      buffer_.append(bytes, static_cast<std::size_t>(n));
+    } else if (n < 0 && errno == EINTR) {
+      if (!CtrlC::pressed()) continue;
+      CtrlC::forget();
+      buffer_.clear();
+      return Line{{}, true};
+    } else {
+      ended_ = true;
+    }
+  }
+}
+
+std::optional<ChatInput::Line> ChatInput::next() {
+  auto line = one_line();
+  while (line && !line->dropped && line->text.ends_with('\\')) {
+    line->text.back() = '\n';
+    const auto more = one_line();
+    if (!more) break;
+    if (more->dropped) return more;
+    line->text += more->text;
+  }
+  return line;
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,155 @@
+"""hearth chat: turns, commands, a context that is too short, and Ctrl-C in a real terminal."""
+import json
+import os
+import pathlib
+import pty
+import select
+import subprocess
+import time
+import unittest
+
+from test_generate import HEARTH, TEMPLATE, Folder, hearth
+
+
+class Terminal:
+    """A chat behind a pseudo-terminal."""
+
+    def __init__(self, *words):
+        self.master, slave = pty.openpty()
+        self.run = subprocess.Popen([HEARTH, *map(str, words)], stdin=slave, stdout=slave, stderr=slave,
+                                    start_new_session=True, preexec_fn=self.take_terminal(slave))
+        os.close(slave)
+        self.seen = ""
+
+    @staticmethod
+    def take_terminal(slave):
+        import fcntl
+        import termios
+        return lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def until(self, text, seconds=60):
+        limit = time.time() + seconds
+        while text not in self.seen and time.time() < limit:
+            if select.select([self.master], [], [], 0.1)[0]:
+                try:
+                    self.seen += os.read(self.master, 65536).decode(errors="replace")
+                except OSError:
+                    break
+        assert text in self.seen, f"no {text!r} in {self.seen!r}"
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def close(self):
+        if self.run.poll() is None:
+            self.run.kill()
+        self.run.wait()
+        os.close(self.master)
+
+
+class Chat(Folder):
+    def setUp(self):
+        super().setUp()
+        (self.model / "chat_template.jinja").write_text(TEMPLATE)
+
+    def chat(self, lines, *words, code=0):
+        run = hearth("chat", self.model, "--temp", "0", "--max-tokens", "6", *words, stdin="\n".join(lines) + "\n")
+        self.assertEqual(run.returncode, code, run.stderr)
+        return run
+
+    def test_turns_are_in_the_prompt_of_the_next(self):
+        document = json.loads(self.chat(["hi", "and you?"], "--system", "be", "--json").stdout)
+        self.assertEqual(document["schema"], "hearth.chat/1")
+        self.assertEqual([m["role"] for m in document["messages"]], ["user", "assistant"] * 2)
+        self.assertEqual(document["system"], "be")
+        plain = self.chat(["hi", "and you?"], "--system", "be")
+        answers = [m["content"] for m in document["messages"][1::2]]
+        self.assertEqual(plain.stdout, "".join(a + "\n" for a in answers))
+        # The second turn finds the first one's tokens.
+        self.assertRegex(plain.stderr.splitlines()[-1], r"[1-9]\d* of \d+ prompt tokens were kept")
+        alone = json.loads(self.chat(["and you?"], "--json").stdout)["messages"][1]["content"]
+        self.assertNotEqual(alone, answers[1])
+
+    def test_commands(self):
+        kept = self.root / "talk.json"
+        run = self.chat(["/help", "/system", "/system be kind", "hi", f"/save {kept}", "/clear", f"/load {kept}", "/quit",
+                         "never asked"])
+        self.assertIn("/save FILE", run.stdout)
+        self.assertIn("there is no system message", run.stderr)
+        self.assertIn("system: be kind", run.stderr)
+        self.assertIn("2 messages are in", run.stderr)
+        saved = json.loads(kept.read_text())
+        self.assertEqual(saved["system"], "be kind")
+        self.assertEqual(saved["messages"][0], {"role": "user", "content": "hi"})
+        on = json.loads(self.chat(["more"], "--load", kept, "--json").stdout)
+        self.assertEqual(on["messages"][:2], saved["messages"])
+        self.assertEqual(len(on["messages"]), 4)
+        once = json.loads(self.chat(["/system be kind", "hi", "more"], "--json").stdout)
+        self.assertEqual(once["messages"], on["messages"])
+
+    def test_what_goes_wrong_is_a_line_and_the_talk_goes_on(self):
+        (self.root / "other.txt").write_text("mine")
+        (self.root / "bad.json").write_text('{"messages": [{"role": "assistant", "content": "x"}]}')
+        run = self.chat(["/frobnicate", "/save", f"/save {self.root}/other.txt", f"/load {self.root}/none.json",
+                         f"/load {self.root}/bad.json", "hi"])
+        errors = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
+        for error, says in zip(errors, ("/frobnicate is no command", "/save needs a file", "is there already", "none.json",
+                                        "in turn")):
+            self.assertIn(says, error)
+        self.assertEqual(len(errors), 5)
+        self.assertEqual((self.root / "other.txt").read_text(), "mine")
+        self.assertNotEqual(run.stdout, "")
+
+    def test_a_long_talk_leaves_its_beginning_out(self):
+        context = self.config["max_position_embeddings"]
+        turn = "the cat sat on the mat " * max(context // 60, 1)
+        run = self.chat([turn] * 12)
+        self.assertIn(f"longer than the context of {context} tokens: its first 2 messages are left out", run.stderr)
+        run = self.chat(["the cat " * 2 * context, "hi"])
+        self.assertIn("error: this message alone is", run.stderr)
+        self.assertNotEqual(run.stdout, "")
+
+    def test_lines_join_and_no_template_continues(self):
+        document = json.loads(self.chat(["one \\", "two"], "--json").stdout)
+        self.assertEqual(document["messages"][0]["content"], "one \ntwo")
+        raw = self.chat(["the cat"], "--raw")
+        self.assertIn("continued as it is", raw.stderr)
+        alone = self.generate("-p", "the cat", "--raw", "--max-tokens", "6")
+        self.assertEqual(raw.stdout, alone["text"] + "\n")
+
+    def test_ctrl_c_stops_the_answer_and_not_the_program(self):
+        self.config["max_position_embeddings"] = 1 << 16
+        self.config["eos_token_id"] = None
+        self.write_config()
+        terminal = Terminal("chat", self.model, "--temp", "1", "--max-tokens", "60000", "--kv-budget", "64")
+        self.addCleanup(terminal.close)
+        terminal.until("> ")
+        terminal.type("\x03")  # nothing runs: only a word about how to leave
+        terminal.until("Ctrl-D or /quit leaves")
+        terminal.until("> ")
+        terminal.type("tell me\n")
+        terminal.until("\n")
+        time.sleep(0.5)
+        terminal.type("\x03")
+        terminal.until("stopped after ")
+        terminal.until("> ")
+        self.assertIsNone(terminal.run.poll())
+        terminal.type("/quit\n")
+        self.assertEqual(terminal.run.wait(60), 0)
+
+
+class Stories(unittest.TestCase):
+    def test_the_known_text(self):
+        root = pathlib.Path(os.environ["HEARTH_SOURCE"])
+        model = root / "../shared/data/weights/stories260K-hf"
+        if not model.exists():
+            self.skipTest(f"no {model}")
+        want = json.loads((root / "tests/golden/real_models.json").read_text())["models"]["stories260K-hf"]["greedy"]
+        run = hearth("chat", model, "--temp", "0", "--max-tokens", len(want["ids"]), "--quiet", stdin="\n")
+        self.assertEqual(run.stdout, want["text"] + "\n", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
