@@ -20,6 +20,7 @@ std::vector<CaseGroup> case_groups() {
       {"ops", "every differentiable op, forward and gradient", ops_cases},
       {"quant", "products with quantised weights", quant_cases},
       {"train", "whole training steps", train_cases},
+      {"infer", "prompts and decoding of whole models", infer_cases},
       {"data", "tokenizers, reading records, making batches", dataset_cases},
   };
 }

@@ -18,6 +18,9 @@ struct CaseContext {
   std::string peer_variants = "bf16-compile-tuned";
   std::uint64_t seed = 0;
   std::size_t last_cache_bytes = 0;
+  // What the infer cases run instead of the models of .deps/bench; may be
+  // empty.
+  std::vector<std::string> models;
   // What the tokenizer cases use instead of generated ones; may be empty.
   std::string tokenizer, text;
 
@@ -38,6 +41,8 @@ std::vector<BenchCase> ops_cases(const CaseContext& context);
 // Quantised products, kernels alone, weights rotated past the last cache.
 std::vector<BenchCase> quant_cases(const CaseContext& context);
 std::vector<BenchCase> train_cases(const CaseContext& context);
+// Prompts and decoding of whole models; none where no model is there.
+std::vector<BenchCase> infer_cases(const CaseContext& context);
 std::vector<BenchCase> dataset_cases(const CaseContext& context);
 // Part of the group of datasets.
 std::vector<BenchCase> tokenizer_cases(const CaseContext& context);

@@ -141,6 +141,7 @@ Json to_json(const Row& row) {
   }
   if (row.peak_mib) j["peak_mib"] = *row.peak_mib;
   if (row.overhead) j["overhead"] = *row.overhead;
+  if (row.of_one) j["of_one"] = *row.of_one;
   if (!row.peer_missing.empty()) j["peer_missing"] = row.peer_missing;
   if (row.vs_peer) {
     j["peer"] = row.peer;
@@ -178,6 +179,26 @@ static std::string step_line(const Row& r, std::size_t width) {
   return text + "\n";
 }
 
+// Under a row of decoding: the peer's own rate, and what a batch or a long
+// context makes of ours.
+static std::string decoding_line(const Row& r, std::size_t width) {
+  if (r.overhead || (!r.of_one && !r.peer_rate) || r.unit != "tokens/s") {
+    return {};
+  }
+  std::string text;
+  if (r.peer_rate) {
+    text = fmt::format("peer {:.4g} {}", *r.peer_rate, r.unit);
+  }
+  if (r.of_one && *r.of_one != 1) {
+    text += fmt::format(
+        "{}{:.2f}x decoding one from nothing", text.empty() ? "" : "; ",
+        *r.of_one
+    );
+  }
+  if (text.empty()) return {};
+  return fmt::format("{:<{}}  {}\n", "", width, text);
+}
+
 std::string table_line(const Row& r, std::size_t width) {
   const auto rate = fmt::format("{:.4g} {}", r.rate, r.unit);
   const auto percent = [](const std::optional<double>& share) {
@@ -198,7 +219,7 @@ std::string table_line(const Row& r, std::size_t width) {
              100 * r.spread, rate, percent(r.share_of_peak),
              percent(r.best_share_of_peak), peer
          ) +
-         step_line(r, width);
+         step_line(r, width) + decoding_line(r, width);
 }
 
 }  // namespace hearth::bench

@@ -68,6 +68,8 @@ struct Row {
   std::optional<double> best_share_of_peak, best_vs_peer;
   // Of a training step, outside our ops; of the peer, its own figures.
   std::optional<double> overhead, peer_rate, peer_peak_mib;
+  // Of decoding: its best rate over that of one sequence from nothing.
+  std::optional<double> of_one;
   Interval vs_peer_interval;
 };
 

@@ -47,6 +47,13 @@ std::vector<bench::BenchCase> select_cases(
         )
     );
   }
+  if (groups == std::vector<std::string>{"infer"} &&
+      bench::infer_cases(setting).empty()) {
+    throw UsageError(
+        "bench infer must have a model, got none",
+        "name one with --model, or run tools/make_bench_gguf.py .deps/bench"
+    );
+  }
   const std::regex wanted = compile_filter(filter);
   std::vector<bench::BenchCase> chosen;
   for (const auto& g : bench::case_groups()) {
@@ -65,7 +72,7 @@ std::vector<bench::BenchCase> select_cases(
 }
 
 struct BenchFlags {
-  std::vector<std::string> groups;
+  std::vector<std::string> groups, models;
   std::string filter, tokenizer, text;
   std::string variants = "bf16-compile-tuned";
   double seconds = 1.0, limit = 0;
@@ -106,6 +113,10 @@ void BenchFlags::declare(Args& args) {
   );
   args.option("--tokenizer", tokenizer, "For the data group: a tokenizer.json");
   args.option("--text", text, "For the data group: the text to tokenise");
+  args.option(
+      "--model", models,
+      "For infer: models in place of those that tools/make_bench_gguf.py wrote"
+  );
   args.flag("--list", list, "Only list the cases");
   args.example("hearth bench base", "what the thread pool and memory cost");
   args.example("hearth bench --filter read --json", "one row for a script");
@@ -114,6 +125,10 @@ void BenchFlags::declare(Args& args) {
       "training steps, in turns with PyTorch's"
   );
   args.example("hearth bench train --ablate", "what each technique is worth");
+  args.example(
+      "hearth bench infer --model model.gguf --peer",
+      "prompts and decoding, in turns with llama.cpp"
+  );
 }
 
 void BenchFlags::check() const {
@@ -202,6 +217,7 @@ void cmd_bench(Context& context, const std::vector<std::string>& words) {
        .peer_variants = flags.variants,
        .seed = context.common.seed,
        .last_cache_bytes = std::max(cpu.l3_bytes, cpu.l2_bytes),
+       .models = flags.models,
        .tokenizer = flags.tokenizer,
        .text = flags.text}
   );
