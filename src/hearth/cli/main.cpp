@@ -28,6 +28,7 @@ constexpr Command kCommands[] = {
      cmd_bench},
     {"generate", "text from a model, as it comes", cmd_generate},
     {"chat", "talk with a model, turn by turn", cmd_chat},
+    {"serve", "an OpenAI-compatible server and a page to chat with", cmd_serve},
     {"eval ppl", "perplexity of a model on a text, with its standard error",
      cmd_eval_ppl},
     {"export hf", "a Hugging Face folder of any model, adapters merged",

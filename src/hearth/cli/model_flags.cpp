@@ -8,13 +8,15 @@
 
 namespace hearth::cli {
 
-void ModelFlags::declare_source(Args& args) {
+void ModelFlags::declare_source(Args& args, Adapter adapters) {
   args.positional(
       "MODEL", model,
       "A Hugging Face or MLX folder, a .gguf file, hf:ORG/NAME[@REV], or a run "
       "directory (RUN, RUN@last, RUN@STEP)"
   );
-  args.option("--adapter", adapter, "PEFT adapter folder to put on it");
+  if (adapters == Adapter::one) {
+    args.option("--adapter", adapter, "PEFT adapter folder to put on it");
+  }
   args.option(
       "-t,--tokenizer", tokenizer,
       "tokenizer.json, tokenizer.model, .gguf or a folder with one, instead "
@@ -22,8 +24,8 @@ void ModelFlags::declare_source(Args& args) {
   );
 }
 
-void ModelFlags::declare(Args& args) {
-  declare_source(args);
+void ModelFlags::declare(Args& args, Adapter adapters) {
+  declare_source(args, adapters);
   args.choice(
       "--dtype", dtype, {"auto", "bf16", "fp32"},
       "Numbers it computes in; auto: fp32 for an fp32 checkpoint, else bf16"

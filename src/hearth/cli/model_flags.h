@@ -17,9 +17,12 @@ struct ModelFlags {
   std::string dtype = "auto";
   bool dense = false;
 
-  void declare(Args& args);
+  // many: the command takes adapters of its own, by name.
+  enum class Adapter : unsigned char { one, many };
+
+  void declare(Args& args, Adapter adapters = Adapter::one);
   // Which model and tokenizer alone, for commands that do not run it.
-  void declare_source(Args& args);
+  void declare_source(Args& args, Adapter adapters = Adapter::one);
   // Chooses the device and loads, with progress. load_ms receives the time.
   infer::TextModel load(const Context& context, double* load_ms) const;
   // Names, shapes, adapters and the text side; weights stay in the file.

@@ -124,6 +124,7 @@ ChatTemplate::ChatTemplate(
     std::string file
 )
     : file_(std::move(file)),
+      source_(source),
       template_(in_file(file_, [&] { return Template(source, limits); })),
       special_tokens_(std::move(special_tokens)) {}
 

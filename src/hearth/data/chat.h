@@ -54,6 +54,9 @@ class ChatTemplate {
 
   std::string render(const Json& messages, const ChatOptions& options) const;
 
+  // As it was given.
+  const std::string& source() const { return source_; }
+
   // Spans come from {% generation %} where the template has it. Otherwise the
   // turn's place is found by rendering the conversation up to it, and where
   // the template writes earlier turns differently once later ones follow, by
@@ -71,7 +74,7 @@ class ChatTemplate {
   std::string render_text(const Json& messages, const ChatOptions& o) const;
   std::string render_to_continue(Json messages, const ChatOptions& o) const;
 
-  std::string file_;
+  std::string file_, source_;
   Template template_;
   Json special_tokens_;
 };

@@ -79,6 +79,23 @@ Json stream_piece(
   return out;
 }
 
+TextPieces::TextPieces(const AnswerHead& head, bool include_usage) {
+  // A piece is cut where its index and its text stand.
+  const ChoicePart part{.index = 7, .text = "TEXT"};
+  const std::string whole = event_line(stream_piece(head, part, include_usage));
+  const auto choices = whole.find("\"choices\":");
+  const auto index = whole.find("\"index\":7", choices) + 8;
+  const auto text = whole.find("\"TEXT\"", index);
+  before_index_ = whole.substr(0, index);
+  before_text_ = whole.substr(index + 1, text - index - 1);
+  after_text_ = whole.substr(text + 6);
+}
+
+std::string TextPieces::event(int index, std::string_view text) const {
+  return before_index_ + std::to_string(index) + before_text_ +
+         to_json_line(Json(text)) + after_text_;
+}
+
 Json stream_usage(const AnswerHead& head, const Usage& usage) {
   Json out = head_json(head, piece_object(head));
   out["choices"] = Json::array();

@@ -44,6 +44,16 @@ Json stream_piece(
     const ChoicePart& part,
     bool include_usage
 );
+// The same as an event, for the piece that comes most often: text alone. What
+// all of them share is written once, since this runs on the engine's thread.
+class TextPieces {
+ public:
+  TextPieces(const AnswerHead& head, bool include_usage);
+  std::string event(int index, std::string_view text) const;
+
+ private:
+  std::string before_index_, before_text_, after_text_;
+};
 Json stream_usage(const AnswerHead& head, const Usage& usage);
 // As server-sent events carry it.
 std::string event_line(const Json& json);

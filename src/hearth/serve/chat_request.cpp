@@ -243,11 +243,12 @@ ChatRequest parse_chat_request(
   fields.only("store", false, "answers are not kept");
   fields.only("service_tier", "auto", "there is one tier");
   fields.finish();
-  const bool constrained = out.format.kind != FormatRequest::Kind::text;
-  if (constrained && out.tool_choice != ToolChoice::none &&
-      out.tool_choice != ToolChoice::automatic) {
+  if (out.format.kind != FormatRequest::Kind::text &&
+      out.tool_choice != ToolChoice::none) {
     throw ApiError(
-        400, "'response_format' and a required tool call exclude each other",
+        400,
+        "'response_format' leaves no room for a tool call: use one of them, "
+        "or set 'tool_choice' to none",
         "response_format"
     );
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "hearth/base/error.h"
 
 namespace hearth::serve {
@@ -23,11 +25,18 @@ GenerationJob::GenerationJob(
     JobPlan plan,
     std::shared_ptr<HttpReply> reply
 )
-    : host_(std::move(host)), plan_(std::move(plan)), reply_(std::move(reply)) {
+    : host_(std::move(host)),
+      plan_(std::move(plan)),
+      pieces_(plan_.head, plan_.include_usage),
+      reply_(std::move(reply)) {
   choices_.resize(plan_.requests.size());
+  if (!plan_.requests.empty()) plan_.stop_ids = plan_.requests[0].stop_ids;
   unfinished_ = choices_.size();
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].whole.index = static_cast<int>(i);
+    if (plan_.tool_form != infer::ToolForm::none) {
+      choices_[i].tools.emplace(plan_.tool_form, plan_.tool_names);
+    }
   }
 }
 
@@ -45,7 +54,7 @@ void GenerationJob::start() {
       );
       for (std::size_t i = 0; i < choices_.size(); ++i) {
         ChoicePart part{.index = static_cast<int>(i), .first = true};
-        if (plan_.head.chat) write_piece(choices_[i], std::move(part));
+        if (plan_.head.chat) write_piece(part);
       }
     }
     for (std::size_t i = 0; i < plan_.echoes.size(); ++i) {
@@ -121,7 +130,53 @@ void GenerationJob::hear_token(
     host_.metrics->first_token.observe(seconds_since(began_));
   }
   if (plan_.log_probs) choice.tokens.push_back(token);
-  if (!token.text.empty() || plan_.log_probs) add_text(choice, token.text);
+  if (choice.tools) {
+    add_parts(choice, choice.tools->feed(text_of(token)));
+  } else if (!token.text.empty() || plan_.log_probs) {
+    add_text(choice, token.text);
+  }
+}
+
+std::string GenerationJob::text_of(const infer::GeneratedToken& token) const {
+  if (!token.text.empty() || !host_.tokenizer->is_special(token.id)) {
+    return token.text;
+  }
+  // A mark such as [TOOL_CALLS] is not text, but the reader needs it.
+  const bool ends =
+      std::ranges::find(plan_.stop_ids, token.id) != plan_.stop_ids.end();
+  return ends ? "" : host_.tokenizer->id_to_token(token.id).value_or("");
+}
+
+void GenerationJob::add_parts(Choice& choice, infer::ToolText parts) {
+  if (!parts.text.empty()) add_text(choice, parts.text);
+  for (auto& call : parts.calls) add_call(choice, std::move(call));
+}
+
+void GenerationJob::add_call(Choice& choice, infer::ToolCall call) {
+  Json& calls = choice.whole.tool_calls;
+  if (calls.is_null()) calls = Json::array();
+  if (plan_.one_tool_call && !calls.empty()) return;
+  const auto index = calls.size();
+  if (call.id.empty()) {
+    call.id = fmt::format(
+        "call_{}_{}_{}", plan_.head.id.substr(plan_.head.id.find('-') + 1),
+        choice.whole.index, index
+    );
+  }
+  Json made = {
+      {"id", call.id},
+      {"type", "function"},
+      {"function", {{"name", call.name}, {"arguments", call.arguments}}}
+  };
+  if (plan_.stream) {
+    Json delta = {{"index", index}};
+    delta.update(made);
+    ChoicePart part{.index = choice.whole.index};
+    part.tool_calls = Json::array({std::move(delta)});
+    write_piece(part);
+  }
+  calls.push_back(std::move(made));
+  if (plan_.one_tool_call) host_.engine->cancel(choice.id);
 }
 
 void GenerationJob::add_text(Choice& choice, std::string_view text) {
@@ -129,9 +184,13 @@ void GenerationJob::add_text(Choice& choice, std::string_view text) {
     choice.whole.text += text;
     return;
   }
+  if (!plan_.log_probs) {
+    reply_->write(pieces_.event(choice.whole.index, text));
+    return;
+  }
   ChoicePart part{.index = choice.whole.index, .text = std::string(text)};
   part.log_probs = take_log_probs(choice);
-  write_piece(choice, std::move(part));
+  write_piece(part);
 }
 
 Json GenerationJob::take_log_probs(Choice& choice) {
@@ -146,8 +205,7 @@ Json GenerationJob::take_log_probs(Choice& choice) {
   );
 }
 
-void GenerationJob::write_piece(Choice& choice, ChoicePart part) {
-  choice.spoke = true;
+void GenerationJob::write_piece(const ChoicePart& part) {
   reply_->write(
       event_line(stream_piece(plan_.head, part, plan_.include_usage))
   );
@@ -163,11 +221,14 @@ void GenerationJob::hear_end(std::size_t index, const infer::Event& event) {
   usage_.made += event.made_tokens;
   --unfinished_;
   if (failed_) return;
+  // It ended because we said so, after the one call it was to make.
+  const bool called_once =
+      plan_.one_tool_call && !choice.whole.tool_calls.is_null();
   if (timed_out_) {
     fail({504, "the answer took too long", {}, "timeout"});
   } else if (!event.error.empty()) {
     fail({500, event.error, {}, "engine_error"});
-  } else if (event.finish == infer::Finish::cancelled) {
+  } else if (event.finish == infer::Finish::cancelled && !called_once) {
     ++host_.metrics->cancelled;
     fail({503, "the server stopped before the answer was whole"});
   } else {
@@ -178,7 +239,7 @@ void GenerationJob::hear_end(std::size_t index, const infer::Event& event) {
           .index = choice.whole.index, .finish = choice.whole.finish
       };
       part.log_probs = take_log_probs(choice);
-      write_piece(choice, std::move(part));
+      write_piece(part);
     }
   }
   if (unfinished_ > 0 || failed_) return;

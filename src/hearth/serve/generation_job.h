@@ -4,10 +4,12 @@
 // the engine's thread never waits for a client.
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "hearth/infer/engine.h"
+#include "hearth/infer/tool_calls.h"
 #include "hearth/serve/answer.h"
 #include "hearth/serve/api_error.h"
 #include "hearth/serve/http_reply.h"
@@ -23,6 +25,11 @@ struct JobPlan {
   int choices_per_prompt = 1;
   std::vector<infer::Request> requests;
   std::vector<std::string> echoes;  // what each choice's text begins with
+  // Calls are looked for in this form; none: the text is only text.
+  infer::ToolForm tool_form = infer::ToolForm::none;
+  std::vector<std::string> tool_names;
+  std::vector<std::int32_t> stop_ids;  // what the requests have
+  bool one_tool_call = false;          // the answer ends with the first
 };
 
 struct JobHost {
@@ -47,7 +54,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     ChoicePart whole;  // all so far; of a stream only what the end needs
     Tokens tokens;     // with log probabilities, not yet written
     std::size_t offset = 0;
-    bool scored_prompt = false, ended = false, spoke = false;
+    bool scored_prompt = false, ended = false;
+    std::optional<infer::ToolCallReader> tools;
   };
 
   void submit_all();
@@ -56,7 +64,12 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void hear_token(Choice& choice, const infer::GeneratedToken& token);
   void hear_end(std::size_t index, const infer::Event& event);
   void add_text(Choice& choice, std::string_view text);
-  void write_piece(Choice& choice, ChoicePart part);
+  // What a reader of calls made of a piece of text.
+  void add_parts(Choice& choice, infer::ToolText parts);
+  void add_call(Choice& choice, infer::ToolCall call);
+  // The text of a token, that of marks around calls too.
+  std::string text_of(const infer::GeneratedToken& token) const;
+  void write_piece(const ChoicePart& part);
   Json take_log_probs(Choice& choice);
   void finish_stream();
   void finish_whole();
@@ -66,6 +79,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
 
   const JobHost host_;
   JobPlan plan_;
+  const TextPieces pieces_;
   const std::shared_ptr<HttpReply> reply_;
   const Clock::time_point began_ = Clock::now();
 

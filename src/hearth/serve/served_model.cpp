@@ -150,6 +150,30 @@ TokenIds chat_ids(const ServedText& text, const ChatRequest& request) {
   });
 }
 
+// Calls are looked for where tools are on offer, and demanded by a grammar
+// where one is required.
+void add_tools(
+    const ServedModel& model,
+    const ChatRequest& request,
+    infer::Request& asked,
+    JobPlan& plan
+) {
+  if (request.tool_choice == ToolChoice::none) return;
+  plan.tool_form = model.text->tool_form();
+  if (plan.tool_form == infer::ToolForm::none) {
+    throw ApiError(400, "the template of this model knows no tools", "tools");
+  }
+  as_api_error("tools", [&] {
+    plan.tool_names = infer::tool_names(request.tools);
+    plan.one_tool_call = !request.parallel_tool_calls;
+    if (request.tool_choice == ToolChoice::automatic) return;
+    asked.grammar = infer::grammar_of_tool_call(
+        plan.tool_form, request.tools, request.tool_name,
+        request.parallel_tool_calls
+    );
+  });
+}
+
 TokenIds raw_ids(const ServedText& text, const std::string& prompt) {
   TokenIds ids = text.tokenizer->prefix_ids();
   text.tokenizer->encode(prompt, ids, {.add_special = false});
@@ -158,12 +182,18 @@ TokenIds raw_ids(const ServedText& text, const std::string& prompt) {
 
 }  // namespace
 
+infer::ToolForm ServedText::tool_form() const {
+  if (!templates) return infer::ToolForm::none;
+  return infer::tool_form_of(templates->choose(true).source());
+}
+
 JobPlan plan_chat(const ServedModel& model, const ChatRequest& request) {
   JobPlan plan = plan_of(request, true);
   TokenIds ids = chat_ids(*model.text, request);
   const int room = model.engine->limit() - static_cast<int>(ids.size());
-  const auto asked =
+  auto asked =
       engine_request(model, request, std::move(ids), std::max(room, 1));
+  add_tools(model, request, asked, plan);
   add_choices(model, request, asked, plan);
   return plan;
 }

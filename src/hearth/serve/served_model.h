@@ -17,6 +17,9 @@ struct ServedText {
   std::shared_ptr<const data::Tokenizer> tokenizer;  // never null
   std::optional<data::ChatTemplates> templates;
   std::vector<std::int32_t> stop_ids;
+
+  // How the template with tools teaches to call them.
+  infer::ToolForm tool_form() const;
 };
 
 // A name that the "model" of a request may have.

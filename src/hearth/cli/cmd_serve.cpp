@@ -1,0 +1,178 @@
+// hearth serve: OpenAI's API and a page to chat with, over one model.
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/units.h"
+#include "hearth/cli/interrupt.h"
+#include "hearth/cli/serve_flags.h"
+#include "hearth/cli/version.h"
+
+namespace hearth::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The text side is read here, the weights on the engine's thread, which is the
+// one that uses them.
+std::shared_ptr<serve::ServedText> text_side(
+    const Context& context,
+    const ServeFlags& flags
+) {
+  infer::TextModel model = flags.model.describe(context);
+  model.need_tokenizer();
+  auto out = std::make_shared<serve::ServedText>();
+  out->tokenizer = model.tokenizer;
+  out->stop_ids = model.stop_ids;
+  if (flags.chat_template.empty()) {
+    out->templates = std::move(model.templates);
+  } else {
+    out->templates = data::ChatTemplates::load(flags.chat_template);
+  }
+  return out;
+}
+
+// The model lives as long as the engine that runs it.
+std::shared_ptr<infer::Engine> start_engine(
+    const Context& context,
+    const ServeFlags& flags,
+    const std::shared_ptr<const data::Tokenizer>& tokenizer,
+    infer::TextModel& model
+) {
+  double load_ms = 0;
+  const auto engine = std::make_shared<infer::Engine>(
+      [&] {
+        model = flags.model.load(context, &load_ms);
+        return infer::make_runner(model.model, flags.runner());
+      },
+      tokenizer, flags.engine()
+  );
+  const infer::KvPool pool = engine->stats().pool;
+  context.note(
+      fmt::format(
+          "loaded in {:.2f} s; keys and values: {} pages of {} tokens, {}",
+          load_ms / 1e3, pool.pages, pool.page_tokens,
+          format_bytes(static_cast<std::size_t>(pool.pages) * pool.page_bytes)
+      )
+  );
+  return engine;
+}
+
+std::vector<serve::ServedModel> served_models(
+    const ServeFlags& flags,
+    const std::shared_ptr<infer::Engine>& engine,
+    const std::shared_ptr<const serve::ServedText>& text
+) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::int64_t seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  std::vector<serve::ServedModel> out;
+  out.push_back({flags.model_name(), engine, -1, text, seconds});
+  int index = 0;
+  for (const auto& [id, path] : flags.named_adapters()) {
+    out.push_back({id, engine, index++, text, seconds});
+  }
+  return out;
+}
+
+std::string http_metrics(const serve::HttpCounters& c) {
+  const auto one = [](const char* name, const char* type, const char* help,
+                      auto value) {
+    return serve::metric_text(name, type, help, static_cast<double>(value));
+  };
+  return one("hearth_http_connections_open", "gauge", "Clients connected.",
+             c.open.load()) +
+         one("hearth_http_connections_total", "counter", "Clients so far.",
+             c.accepted.load()) +
+         one("hearth_http_connections_refused_total", "counter",
+             "Clients turned away: too many at once.", c.refused.load()) +
+         one("hearth_http_faults_total", "counter",
+             "Requests that were no HTTP, or too large.", c.faults.load()) +
+         one("hearth_http_clients_left_total", "counter",
+             "Clients that left before their answer ended.", c.left.load()) +
+         one("hearth_http_clients_slow_total", "counter",
+             "Clients let go because they did not read.", c.too_slow.load()) +
+         one("hearth_http_sent_bytes_total", "counter", "Bytes sent.",
+             c.bytes_out.load());
+}
+
+void announce(
+    const Context& context,
+    const ServeFlags& flags,
+    int port,
+    const std::vector<serve::ServedModel>& models,
+    bool keys
+) {
+  const bool v6 = flags.host.find(':') != std::string::npos;
+  const std::string url = fmt::format(
+      "http://{}:{}", v6 ? "[" + flags.host + "]" : flags.host, port
+  );
+  std::vector<std::string> ids;
+  for (const auto& model : models) ids.push_back(model.id);
+  if (context.common.json) {
+    context.json(
+        "hearth.serve/1",
+        {{"url", url}, {"port", port}, {"models", ids}, {"keys", keys}}
+    );
+  } else {
+    context.print(
+        fmt::format(
+            "serving {} at {}/ (API: {}/v1{})\n", fmt::join(ids, ", "), url,
+            url, keys ? ", with a key" : ""
+        )
+    );
+  }
+  std::fflush(stdout);
+  context.note("Ctrl-C or SIGTERM ends it; answers under way are finished");
+}
+
+}  // namespace
+
+void cmd_serve(Context& context, const std::vector<std::string>& words) {
+  ServeFlags flags;
+  Args args(
+      "serve",
+      "Serves a model: an OpenAI-compatible API and a page to chat with.",
+      context.common
+  );
+  flags.declare(args);
+  if (!context.parse(args, words)) return;
+
+  serve::ServiceOptions options;
+  options.access = flags.access();
+  options.limits = flags.limits();
+  options.timeout = std::chrono::seconds(flags.timeout_s);
+  const serve::HttpServerOptions http = flags.http();
+  const auto text = text_side(context, flags);
+  const InterruptGuard guard;
+
+  // Outlives the engine, which the service holds.
+  infer::TextModel model;
+  std::unique_ptr<serve::Service> service;
+  // Before the model is read, so that a port that is taken costs no wait.
+  serve::HttpServer server(
+      http,
+      [&](serve::HttpRequest request, std::shared_ptr<serve::HttpReply> reply) {
+        service->handle(std::move(request), std::move(reply));
+      }
+  );
+  const auto engine = start_engine(context, flags, text->tokenizer, model);
+  const auto models = served_models(flags, engine, text);
+  const bool keys = !options.access.keys.empty();
+  options.more_metrics = [&] { return http_metrics(server.counters()); };
+  service = std::make_unique<serve::Service>(std::move(options), models);
+  server.start();
+  announce(context, flags, server.port(), models, keys);
+
+  while (!InterruptGuard::interrupted()) {
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  service->drain();
+  const bool all = server.stop(std::chrono::seconds(flags.drain_s));
+  context.note(all ? "every answer was finished" : "answers were cut off");
+}
+
+}  // namespace hearth::cli

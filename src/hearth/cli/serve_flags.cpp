@@ -1,0 +1,208 @@
+#include "hearth/cli/serve_flags.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/units.h"
+#include "hearth/serve/listen_socket.h"
+
+namespace hearth::cli {
+namespace {
+
+int checked(
+    std::int64_t value,
+    const char* flag,
+    std::int64_t low,
+    std::int64_t high
+) {
+  if (value >= low && value <= high) return static_cast<int>(value);
+  throw UsageError(
+      fmt::format("{} must be from {} to {}, got {}", flag, low, high, value)
+  );
+}
+
+void declare_examples(Args& args) {
+  args.example(
+      "hearth serve model/",
+      "the page at http://127.0.0.1:8080/ and the API under /v1, for this "
+      "machine only"
+  );
+  args.example(
+      "hearth serve model.gguf --port 9000 --adapter law=runs/law/adapter",
+      "two models: 'model' and 'law'"
+  );
+  args.example(
+      "hearth serve model/ --host 0.0.0.0 --api-key-file keys.txt",
+      "for the network, with keys"
+  );
+}
+
+}  // namespace
+
+void ServeFlags::declare(Args& args) {
+  model.declare(args, ModelFlags::Adapter::many);
+  args.option("--port", port, "TCP port; 0 takes a free one");
+  args.option(
+      "--host", host,
+      "Address to listen on; anything but loopback needs keys or --no-auth"
+  );
+  args.option(
+      "--api-key-file", key_files,
+      "File with keys, one a line, that requests must bring; may be repeated"
+  );
+  args.flag("--no-auth", no_auth, "Open to the network without keys");
+  args.option(
+      "--cors", origins,
+      "Origin whose pages may ask, such as https://app.example; may be repeated"
+  );
+  args.option(
+      "--name", name, "What the model is called; default: its path's end"
+  );
+  args.option(
+      "--adapter", adapters,
+      "NAME=FOLDER: a PEFT adapter served as a model of that name; may be "
+      "repeated"
+  );
+  args.option(
+      "--chat-template", chat_template, "Jinja file instead of the model's own"
+  );
+  args.option("--max-batch", max_batch, "Answers written at the same time");
+  args.option("--queue", max_queue, "Requests that may wait; more get 429");
+  args.option("--max-tokens", max_tokens, "Tokens an answer may have at most");
+  args.option("--max-body", max_body, "Bytes a request may have");
+  args.option("--max-connections", max_connections, "Clients at the same time");
+  args.option("--timeout", timeout_s, "Seconds an answer may take");
+  args.option("--drain", drain_s, "Seconds that answers get after SIGTERM");
+  args.choice(
+      "--kv", kv, {"auto", "bf16", "fp32", "int8"},
+      "How keys and values are kept; auto: as it computes"
+  );
+  args.option(
+      "--kv-memory", kv_memory,
+      "Bytes for keys and values, such as 2GiB; default: eight contexts, at "
+      "most a quarter of free memory"
+  );
+  args.flag(
+      "--batch-invariant", batch_invariant,
+      "Same seed, same text, whatever else is being answered; slower"
+  );
+  args.flag(
+      "--no-prefix-cache", no_prefix_cache,
+      "Forget each prompt after its answer"
+  );
+  declare_examples(args);
+}
+
+serve::AccessRules ServeFlags::access() const {
+  serve::AccessRules out;
+  const bool local = serve::is_loopback(host);
+  if (!key_files.empty()) out.keys = serve::ApiKeys::load(key_files);
+  if (no_auth && !key_files.empty()) {
+    throw UsageError("--no-auth and --api-key-file exclude each other");
+  }
+  if (!local && out.keys.empty() && !no_auth) {
+    throw UsageError(
+        fmt::format(
+            "--host {} lets other machines ask, so keys must be required", host
+        ),
+        "--api-key-file FILE requires them; --no-auth says that everybody may"
+    );
+  }
+  out.loopback_names_only = local;
+  for (const std::string& origin : origins) {
+    const auto scheme = origin.find("://");
+    const bool fits = scheme != origin.npos && scheme > 0 &&
+                      origin.find('/', scheme + 3) == origin.npos &&
+                      origin.size() > scheme + 3;
+    if (!fits) {
+      throw UsageError(
+          fmt::format(
+              "--cors must be an origin such as https://app.example, got '{}'",
+              origin
+          )
+      );
+    }
+    out.cors_origins.push_back(origin);
+  }
+  return out;
+}
+
+serve::HttpServerOptions ServeFlags::http() const {
+  serve::HttpServerOptions out;
+  out.host = host;
+  out.port = checked(port, "--port", 0, 65535);
+  out.limits.max_body = parse_bytes(max_body, "--max-body");
+  out.max_connections = static_cast<std::size_t>(
+      checked(max_connections, "--max-connections", 1, 60'000)
+  );
+  out.fault_answer = serve::Service::fault_answer;
+  return out;
+}
+
+infer::EngineOptions ServeFlags::engine() const {
+  infer::EngineOptions out;
+  out.max_batch = checked(max_batch, "--max-batch", 1, 1024);
+  out.max_queue =
+      static_cast<std::size_t>(checked(max_queue, "--queue", 0, 1'000'000));
+  out.prefix_cache = !no_prefix_cache;
+  out.batch_invariant = batch_invariant;
+  return out;
+}
+
+infer::RunnerOptions ServeFlags::runner() const {
+  infer::RunnerOptions out;
+  out.kv = kv == "int8"   ? infer::KvType::int8
+           : kv == "bf16" ? infer::KvType::bfloat16
+           : kv == "fp32" ? infer::KvType::float32
+                          : infer::KvType::automatic;
+  if (!kv_memory.empty()) {
+    out.kv_budget_bytes = parse_bytes(kv_memory, "--kv-memory");
+  }
+  for (const auto& [id, path] : named_adapters()) {
+    out.adapters.push_back(path);
+  }
+  out.batch_invariant = batch_invariant;
+  return out;
+}
+
+serve::RequestLimits ServeFlags::limits() const {
+  serve::RequestLimits out;
+  out.max_tokens = checked(max_tokens, "--max-tokens", 1, 1 << 24);
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> ServeFlags::
+    named_adapters() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  std::vector<std::string> names = {model_name()};
+  for (const std::string& word : adapters) {
+    const auto equals = word.find('=');
+    if (equals == word.npos || equals == 0 || equals + 1 == word.size()) {
+      throw UsageError(
+          fmt::format("--adapter must be NAME=FOLDER, got '{}'", word)
+      );
+    }
+    const std::string id = word.substr(0, equals);
+    if (std::ranges::find(names, id) != names.end()) {
+      throw UsageError(fmt::format("two models are called '{}'", id));
+    }
+    names.push_back(id);
+    out.emplace_back(id, word.substr(equals + 1));
+  }
+  return out;
+}
+
+std::string ServeFlags::model_name() const {
+  if (!name.empty()) return name;
+  std::string path = model.model;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::filesystem::path last = std::filesystem::path(path).filename();
+  const std::string text =
+      last.extension() == ".gguf" ? last.stem().string() : last.string();
+  return text.empty() ? "model" : text;
+}
+
+}  // namespace hearth::cli

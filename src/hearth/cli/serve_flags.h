@@ -1,0 +1,38 @@
+#pragma once
+// The flags of hearth serve, and what they mean for the parts of the server.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hearth/cli/model_flags.h"
+#include "hearth/infer/engine.h"
+#include "hearth/infer/make_runner.h"
+#include "hearth/serve/http_server.h"
+#include "hearth/serve/service.h"
+
+namespace hearth::cli {
+
+struct ServeFlags {
+  ModelFlags model;
+  std::string host = "127.0.0.1", name, chat_template, kv = "auto", kv_memory,
+              max_body = "8MiB";
+  std::vector<std::string> key_files, origins, adapters;
+  std::int64_t port = 8080, max_batch = 16, max_queue = 256, max_tokens = 4096,
+               max_connections = 512, timeout_s = 600, drain_s = 30;
+  bool no_auth = false, batch_invariant = false, no_prefix_cache = false;
+
+  void declare(Args& args);
+
+  // Each checks its flags and throws UsageError.
+  serve::AccessRules access() const;
+  serve::HttpServerOptions http() const;
+  infer::EngineOptions engine() const;
+  infer::RunnerOptions runner() const;
+  serve::RequestLimits limits() const;
+  // NAME=PATH of each --adapter.
+  std::vector<std::pair<std::string, std::string>> named_adapters() const;
+  // What the base is called: --name, or the last part of its path.
+  std::string model_name() const;
+};
+
+}  // namespace hearth::cli

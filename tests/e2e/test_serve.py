@@ -1,0 +1,231 @@
+"""hearth serve over loopback: the known text, streamed and not, keys, limits, signals; and bad flags in one clear line."""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(os.environ["HEARTH_SOURCE"])
+sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(SOURCE / "tests/e2e"))
+import serve_process  # noqa: E402
+import test_generate  # noqa: E402
+
+HEARTH = os.environ["HEARTH_BINARY"]
+STORIES = SOURCE / "../shared/data/weights/stories260K-hf"
+KEY = "a-key-for-tests-0123456789"
+
+
+def ask(server, method, path, body=None, key=None, host="localhost"):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+    headers = {"Host": host, "Content-Type": "application/json"}
+    if key:
+        headers["Authorization"] = "Bearer " + key
+    connection.request(method, path, None if body is None else json.dumps(body), headers)
+    answer = connection.getresponse()
+    raw = answer.read().decode()
+    connection.close()
+    return answer.status, raw
+
+
+def post(server, path, **body):
+    status, raw = ask(server, "POST", path, {"model": server.model, **body})
+    return status, json.loads(raw)
+
+
+def events(raw):
+    lines = [line[6:] for line in raw.split("\n\n") if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]", raw[-300:]
+    return [json.loads(line) for line in lines[:-1]]
+
+
+class KnownText(unittest.TestCase):
+    """stories260K's greedy text, as transformers has it."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not STORIES.is_dir():
+            raise unittest.SkipTest("../shared/data/weights/stories260K-hf is not there")
+        golden = json.loads((SOURCE / "tests/golden/real_models.json").read_text())
+        cls.want = golden["models"]["stories260K-hf"]["greedy"]
+        cls.server = serve_process.Server(STORIES)
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def body(self, **more):
+        return {"prompt": self.want["prompt_ids"], "temperature": 0, "max_tokens": len(self.want["ids"]), **more}
+
+    def test_whole(self):
+        status, answer = post(self.server, "/v1/completions", **self.body())
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(answer["choices"][0]["text"].strip(), self.want["text"].strip())
+        self.assertEqual(answer["choices"][0]["finish_reason"], "length")
+        self.assertEqual(answer["usage"]["completion_tokens"], len(self.want["ids"]))
+
+    def test_streamed(self):
+        status, raw = ask(self.server, "POST", "/v1/completions", {"model": self.server.model, **self.body(stream=True)})
+        self.assertEqual(status, 200, raw)
+        text = "".join(c["text"] for e in events(raw) for c in e["choices"])
+        self.assertEqual(text.strip(), self.want["text"].strip())
+
+    def test_log_probabilities_of_a_prompt(self):
+        ids = self.want["prompt_ids"] + self.want["ids"]
+        _, answer = post(self.server, "/v1/completions", prompt=ids, echo=True, max_tokens=0, logprobs=2,
+                         return_token_ids=True)
+        probs = answer["choices"][0]["logprobs"]
+        self.assertEqual(probs["token_ids"], ids)
+        made = probs["token_logprobs"][len(self.want["prompt_ids"]):]
+        self.assertAlmostEqual(-sum(made) / len(made), self.want["mean_nll"], delta=2e-3)
+        # Every token of a greedy text is the first of its alternatives.
+        best = [pairs[0][0] for pairs in probs["top_token_ids"][len(self.want["prompt_ids"]):]]
+        self.assertEqual(best, self.want["ids"])
+
+    def test_many_at_once_agree(self):
+        _, answer = post(self.server, "/v1/completions", **self.body(max_tokens=60, n=8))
+        texts = {c["text"] for c in answer["choices"]}
+        self.assertEqual(len(texts), 1)
+        self.assertTrue(self.want["text"].strip().startswith(texts.pop().strip()))
+
+    def test_a_chat_needs_a_template(self):
+        status, answer = post(self.server, "/v1/chat/completions", messages=[{"role": "user", "content": "hi"}])
+        self.assertEqual(status, 400)
+        self.assertIn("chat template", answer["error"]["message"])
+
+
+class Served(test_generate.Folder):
+    """A tiny model with a template, written by the test."""
+
+    def setUp(self):
+        super().setUp()
+        (self.model / "chat_template.jinja").write_text(test_generate.TEMPLATE)
+        self.config["max_position_embeddings"] = 1024
+        self.write_config()
+
+    def serve(self, *flags):
+        server = serve_process.Server(self.model, *flags)
+        self.addCleanup(server.__exit__)
+        return server
+
+    def test_a_chat(self):
+        server = self.serve("--name", "tiny")
+        self.assertEqual(server.document["schema"], "hearth.serve/1")
+        self.assertEqual(server.document["models"], ["tiny"])
+        chat = {"messages": [{"role": "user", "content": "the cat sat"}], "temperature": 0, "max_tokens": 12}
+        status, whole = post(server, "/v1/chat/completions", **chat)
+        self.assertEqual(status, 200, whole)
+        _, raw = ask(server, "POST", "/v1/chat/completions",
+                     {"model": "tiny", **chat, "stream": True, "stream_options": {"include_usage": True}})
+        seen = events(raw)
+        text = "".join(c["delta"].get("content", "") for e in seen for c in e["choices"])
+        self.assertEqual(text, whole["choices"][0]["message"]["content"])
+        self.assertEqual(seen[-1]["usage"]["total_tokens"], whole["usage"]["total_tokens"])
+        self.assertIn("hearth_made_tokens_total 24", ask(server, "GET", "/metrics")[1])
+        self.assertEqual(ask(server, "GET", "/")[0], 200)
+        self.assertEqual(ask(server, "GET", "/", host="evil.example")[0], 403)
+        self.assertEqual(ask(server, "GET", "/../../etc/passwd")[0], 404)
+
+    def test_json_is_held_to_its_schema(self):
+        server = self.serve()
+        schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 99}},
+                  "required": ["a"], "additionalProperties": False}
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+        for seed in range(5):
+            status, answer = post(server, "/v1/chat/completions", messages=[{"role": "user", "content": "go"}],
+                                  response_format=form, max_tokens=60, seed=seed, temperature=1.5)
+            self.assertEqual(status, 200, answer)
+            choice = answer["choices"][0]
+            if choice["finish_reason"] == "stop":
+                self.assertIsInstance(json.loads(choice["message"]["content"])["a"], int)
+
+    def test_tools(self):
+        template = self.root / "tools.jinja"
+        template.write_text(serve_process.TOOL_TEMPLATE)
+        server = self.serve("--chat-template", template)
+        tool = {"type": "function", "function": {"name": "add", "parameters": {
+            "type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}},
+            "required": ["a"], "additionalProperties": False}}}
+        body = {"messages": [{"role": "user", "content": "go"}], "tools": [tool], "tool_choice": "required",
+                "parallel_tool_calls": False, "max_tokens": 150, "seed": 3, "temperature": 1}
+        status, answer = post(server, "/v1/chat/completions", **body)
+        self.assertEqual(status, 200, answer)
+        choice = answer["choices"][0]
+        self.assertEqual(choice["finish_reason"], "tool_calls", answer)
+        calls = choice["message"]["tool_calls"]
+        self.assertEqual([c["function"]["name"] for c in calls], ["add"])
+        self.assertIn(json.loads(calls[0]["function"]["arguments"])["a"], range(10))
+        _, raw = ask(server, "POST", "/v1/chat/completions", {"model": server.model, **body, "stream": True})
+        pieces = [c for e in events(raw) for c in e["choices"]]
+        streamed = [t for c in pieces for t in c["delta"].get("tool_calls", [])]
+        self.assertEqual([t["function"] for t in streamed], [c["function"] for c in calls])
+        self.assertEqual(pieces[-1]["finish_reason"], "tool_calls")
+        body.pop("tool_choice")
+        self.assertEqual(post(server, "/v1/chat/completions", **body)[0], 200)
+
+    def test_a_template_without_tools_says_so(self):
+        server = self.serve()
+        tool = {"type": "function", "function": {"name": "add"}}
+        status, answer = post(server, "/v1/chat/completions", messages=[{"role": "user", "content": "go"}], tools=[tool])
+        self.assertEqual((status, answer["error"]["param"]), (400, "tools"))
+
+    def test_keys(self):
+        keys = self.root / "keys"
+        keys.write_text(KEY + "\n")
+        server = self.serve("--api-key-file", keys, "--verbose")
+        self.assertEqual(ask(server, "GET", "/v1/models")[0], 401)
+        self.assertEqual(ask(server, "GET", "/v1/models", key="wrong-key-wrong-key")[0], 401)
+        self.assertEqual(ask(server, "GET", "/v1/models", key=KEY)[0], 200)
+        self.assertNotIn(KEY, server.notes())
+
+    def test_limits(self):
+        server = self.serve("--max-tokens", 5, "--max-body", "2KiB")
+        status, answer = post(server, "/v1/completions", prompt="the", max_tokens=6)
+        self.assertEqual((status, answer["error"]["param"]), (400, "max_tokens"))
+        status, answer = post(server, "/v1/completions", prompt="the " * 1000, max_tokens=1)
+        self.assertEqual(status, 413)
+
+    def test_sigterm_lets_answers_end(self):
+        server = self.serve()
+        with socket.create_connection(("127.0.0.1", server.port), 60) as client:
+            body = json.dumps({"model": server.model, "prompt": "the", "max_tokens": 40, "stream": True})
+            client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                           f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            got = client.recv(4096)
+            server.process.send_signal(signal.SIGTERM)
+            while piece := client.recv(65536):
+                got += piece
+        self.assertIn(b"data: [DONE]", got)
+        self.assertEqual(server.process.wait(60), 0, server.notes())
+
+    def test_sigterm_when_idle_is_quick(self):
+        server = self.serve()
+        with socket.create_connection(("127.0.0.1", server.port), 60):
+            start = time.monotonic()
+            self.assertEqual(server.stop(), 0)
+            self.assertLess(time.monotonic() - start, 10)
+
+    def test_bad_flags(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            self.refused("serve", self.model, "--port", taken.getsockname()[1], says="listen on", code=1)
+        self.refused("serve", self.model, "--host", "0.0.0.0", says="keys must be required")
+        self.refused("serve", self.model, "--host", "example.org", "--no-auth", says="address")
+        self.refused("serve", self.model, "--port", 99999, says="--port")
+        self.refused("serve", self.model, "--adapter", "x", says="NAME=FOLDER")
+        self.refused("serve", self.model, "--cors", "app.example", says="origin")
+        short = self.root / "short"
+        short.write_text("abc\n")
+        self.refused("serve", self.model, "--api-key-file", short, says="a key must be")
+        self.refused("serve", self.root / "none", says="none")
+
+
+def load_tests(loader, *_):
+    """The base class's own tests belong to test_generate."""
+    return unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in (KnownText, Served))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
