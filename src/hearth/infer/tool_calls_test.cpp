@@ -1,6 +1,9 @@
 #include "hearth/infer/tool_calls.h"
 
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -162,6 +165,28 @@ TEST(ToolCalls, FormByTemplate) {
   EXPECT_EQ(tool_form_of("{{ messages }}"), ToolForm::none);
 }
 
+TEST(ToolCalls, FormsOfRealTemplates) {
+  const std::filesystem::path folder =
+      std::filesystem::path(HEARTH_SOURCE_DIR) /
+      "../shared/data/fixtures/templates";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << "no templates next door";
+  const std::pair<const char*, ToolForm> known[] = {
+      {"Qwen-Qwen2.5-7B-Instruct", ToolForm::hermes},
+      {"Qwen-Qwen3-0.6B", ToolForm::hermes},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", ToolForm::hermes},
+      {"meta-llama-Llama-3.1-8B-Instruct", ToolForm::llama},
+      {"mistralai-Mistral-Nemo-Instruct-2407", ToolForm::mistral},
+      {"google-gemma-2-2b-it", ToolForm::none},
+  };
+  for (const auto& [name, form] : known) {
+    std::ifstream file(folder / (std::string(name) + ".jinja"));
+    std::stringstream text;
+    text << file.rdbuf();
+    EXPECT_EQ(tool_form_of(text.str()), form) << name;
+  }
+}
+
 const Json& tools() {
   static const Json kTools = Json::parse(R"([
     {"type": "function", "function": {"name": "get_weather", "parameters":
@@ -211,6 +236,15 @@ TEST(ToolCalls, TheGrammarDemandsACallThatIsRead) {
     }
     EXPECT_TRUE(state.must_end());
   }
+}
+
+TEST(ToolCalls, TheSameQuestionGetsTheSameGrammar) {
+  const auto first = grammar_of_tool_call(ToolForm::llama, tools(), "a");
+  EXPECT_EQ(first, grammar_of_tool_call(ToolForm::llama, tools(), "a"));
+  EXPECT_NE(first, grammar_of_tool_call(ToolForm::llama, tools(), ""));
+  EXPECT_NE(first, grammar_of_tool_call(ToolForm::hermes, tools(), "a"));
+  for (const char* other : {"a", "b", "c", "d"}) grammar_of_regex(other);
+  EXPECT_NE(first, grammar_of_tool_call(ToolForm::llama, tools(), "a"));
 }
 
 TEST(ToolCalls, SeveralCalls) {

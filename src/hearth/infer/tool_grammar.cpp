@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/infer/grammar/compiled.h"
+#include "hearth/infer/grammar/recent.h"
 #include "hearth/infer/grammar/schema_impl.h"
 #include "hearth/infer/tool_calls.h"
 
@@ -70,6 +71,13 @@ ExprPtr arguments_of(const Json& function, grammar::Rules& rules) {
   }
 }
 
+std::shared_ptr<const Grammar> make_grammar(
+    const Form& parts,
+    const Json& tools,
+    std::string_view name,
+    bool several
+);
+
 }  // namespace
 
 std::vector<std::string> tool_names(const Json& tools) {
@@ -91,6 +99,23 @@ std::shared_ptr<const Grammar> grammar_of_tool_call(
 ) {
   const Form parts = form_of(form);
   tool_names(tools);  // refuses what is no list of tools
+  const std::string key = fmt::format(
+      "tools {} {} {} {}", tool_form_name(form), several,
+      to_json_line(std::string(name)), to_json_line(tools)
+  );
+  return grammar::recent_grammar(key, [&] {
+    return make_grammar(parts, tools, name, several);
+  });
+}
+
+namespace {
+
+std::shared_ptr<const Grammar> make_grammar(
+    const Form& parts,
+    const Json& tools,
+    std::string_view name,
+    bool several
+) {
   grammar::Rules rules;
   std::vector<ExprPtr> ways;
   for (const Json& tool : tools) {
@@ -137,4 +162,5 @@ std::shared_ptr<const Grammar> grammar_of_tool_call(
   return std::make_shared<const Grammar>(rules, kWho);
 }
 
+}  // namespace
 }  // namespace hearth::infer

@@ -7,6 +7,7 @@
 
 #include "hearth/infer/grammar/compiled.h"
 #include "hearth/infer/grammar/front_ends.h"
+#include "hearth/infer/grammar/recent.h"
 #include "hearth/infer/grammar/source_text.h"
 #include "hearth/infer/grammar/utf8_ranges.h"
 
@@ -258,9 +259,11 @@ Rules gbnf_rules(std::string_view source) {
 }  // namespace grammar
 
 std::shared_ptr<const Grammar> grammar_of_gbnf(std::string_view source) {
-  return std::make_shared<const Grammar>(
-      grammar::gbnf_rules(source), grammar::kWho
-  );
+  return grammar::recent_grammar("gbnf " + std::string(source), [&] {
+    return std::make_shared<const Grammar>(
+        grammar::gbnf_rules(source), grammar::kWho
+    );
+  });
 }
 
 }  // namespace hearth::infer

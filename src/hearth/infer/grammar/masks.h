@@ -16,7 +16,7 @@
 namespace hearth::infer::grammar {
 
 // Where steps pass this, stacks are made anew from what is still needed.
-constexpr std::size_t kMaxStackBytes = std::size_t{32} << 20;
+constexpr std::size_t kMaxStackBytes = std::size_t{16} << 20;
 
 class StateMask {
  public:
@@ -39,7 +39,7 @@ class StateMask {
 // Of one grammar and one vocabulary; for several threads.
 class StateMasks {
  public:
-  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kMaxBytes = std::size_t{32} << 20;
 
   StateMasks(const Automaton& automaton, const GrammarVocabulary& vocabulary);
   std::shared_ptr<const StateMask> of(StateId state);

@@ -1,6 +1,7 @@
 #include "hearth/infer/grammar/regex.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "hearth/data/tokenizer/unicode.h"
 #include "hearth/infer/grammar/compiled.h"
 #include "hearth/infer/grammar/front_ends.h"
+#include "hearth/infer/grammar/recent.h"
 #include "hearth/infer/grammar/source_text.h"
 
 namespace hearth::infer::grammar {
@@ -23,10 +25,13 @@ const Ranges kDigits{{'0', '9'}};
 const Ranges kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const Ranges kSpace{{'\t', '\r'}, {' ', ' '}};
 
+// A class of Unicode has hundreds of ranges, so patterns are kept short.
+constexpr std::size_t kMaxPattern = std::size_t{1} << 14;
+
 class Parser {
  public:
   Parser(std::string_view pattern, const RegexOptions& options)
-      : text_(pattern, options.who), options_(options) {}
+      : text_(pattern, options.who, kMaxPattern), options_(options) {}
 
   ExprPtr parse() {
     std::vector<ExprPtr> branches;
@@ -314,6 +319,8 @@ class Parser {
     } else if (!text_.at_end()) {
       name = SourceText::show(text_.take());
     }
+    const auto known = properties_.find(name);
+    if (known != properties_.end()) return known->second;
     Ranges ranges;
     const bool category = !name.empty() && name.size() <= 2;
     const bool script = name == "Han" || name == "Hiragana" ||
@@ -328,12 +335,13 @@ class Parser {
           at, fmt::format("the property '{}' is not supported", name)
       );
     }
-    return ranges;
+    return properties_[name] = ranges;
   }
 
   SourceText text_;
   const RegexOptions& options_;
   int depth_ = 0;
+  std::map<std::string, Ranges> properties_;  // finding them takes a while
 };
 
 }  // namespace
@@ -353,9 +361,11 @@ Rules regex_rules(std::string_view pattern) {
 namespace hearth::infer {
 
 std::shared_ptr<const Grammar> grammar_of_regex(std::string_view pattern) {
-  return std::make_shared<const Grammar>(
-      grammar::regex_rules(pattern), grammar::RegexOptions().who
-  );
+  return grammar::recent_grammar("regex " + std::string(pattern), [&] {
+    return std::make_shared<const Grammar>(
+        grammar::regex_rules(pattern), grammar::RegexOptions().who
+    );
+  });
 }
 
 }  // namespace hearth::infer

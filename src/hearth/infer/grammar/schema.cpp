@@ -8,6 +8,7 @@
 #include "hearth/base/error.h"
 #include "hearth/infer/grammar/compiled.h"
 #include "hearth/infer/grammar/front_ends.h"
+#include "hearth/infer/grammar/recent.h"
 #include "hearth/infer/grammar/schema_impl.h"
 
 namespace hearth::infer::grammar {
@@ -340,15 +341,19 @@ Rules any_json_rules() {
 namespace hearth::infer {
 
 std::shared_ptr<const Grammar> grammar_of_schema(const Json& schema) {
-  return std::make_shared<const Grammar>(
-      grammar::schema_rules(schema), grammar::kSchemaWho
-  );
+  return grammar::recent_grammar("schema " + to_json_line(schema), [&] {
+    return std::make_shared<const Grammar>(
+        grammar::schema_rules(schema), grammar::kSchemaWho
+    );
+  });
 }
 
 std::shared_ptr<const Grammar> grammar_of_any_json() {
-  return std::make_shared<const Grammar>(
-      grammar::any_json_rules(), grammar::kSchemaWho
-  );
+  return grammar::recent_grammar("json", [] {
+    return std::make_shared<const Grammar>(
+        grammar::any_json_rules(), grammar::kSchemaWho
+    );
+  });
 }
 
 }  // namespace hearth::infer

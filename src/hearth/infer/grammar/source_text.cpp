@@ -10,8 +10,6 @@
 namespace hearth::infer::grammar {
 namespace {
 
-constexpr std::size_t kMaxSource = std::size_t{1} << 20;
-
 int hex_digit(char32_t code) {
   if (code >= U'0' && code <= U'9') return static_cast<int>(code - U'0');
   if (code >= U'a' && code <= U'f') return static_cast<int>(code - U'a') + 10;
@@ -21,13 +19,17 @@ int hex_digit(char32_t code) {
 
 }  // namespace
 
-SourceText::SourceText(std::string_view source, std::string who)
+SourceText::SourceText(
+    std::string_view source,
+    std::string who,
+    std::size_t max_bytes
+)
     : who_(std::move(who)) {
-  if (source.size() > kMaxSource) {
+  if (source.size() > max_bytes) {
     throw UsageError(
         fmt::format(
-            "{} the source must have at most {} bytes, got {}", who_,
-            kMaxSource, source.size()
+            "{} the source must have at most {} bytes, got {}", who_, max_bytes,
+            source.size()
         )
     );
   }

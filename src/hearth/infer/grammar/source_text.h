@@ -14,7 +14,12 @@ class SourceText {
  public:
   // `who` begins each message: "[infer.grammar_of_regex]". Throws UsageError
   // for what is not UTF-8 or too long.
-  SourceText(std::string_view source, std::string who);
+  static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+  SourceText(
+      std::string_view source,
+      std::string who,
+      std::size_t max_bytes = kMaxBytes
+  );
 
   bool at_end() const { return at_ >= text_.size(); }
   // 0 at the end.

@@ -1,0 +1,22 @@
+#pragma once
+// The grammars made last. A server is asked for the same schema again and
+// again, and what is known of a grammar's states is worth more than making it.
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace hearth::infer {
+
+class Grammar;
+
+namespace grammar {
+
+// The one made for this key before, where it is among the last few; else what
+// `make` returns. For several threads.
+std::shared_ptr<const Grammar> recent_grammar(
+    const std::string& key,
+    const std::function<std::shared_ptr<const Grammar>()>& make
+);
+
+}  // namespace grammar
+}  // namespace hearth::infer
