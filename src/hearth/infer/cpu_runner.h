@@ -29,6 +29,7 @@ class CpuRunner : public Runner {
   int vocabulary() const override;
   int context() const override;
   KvPool pool() const override;
+  bool batch_invariant() const override { return options_.batch_invariant; }
   SequenceId open(int adapter = -1) override;
   SequenceId fork(SequenceId from, int tokens) override;
   void close(SequenceId sequence) override;
