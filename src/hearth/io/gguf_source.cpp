@@ -1,11 +1,13 @@
 #include "hearth/io/gguf_source.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/io/file_source.h"
 #include "hearth/io/gguf_config.h"
 #include "hearth/io/gguf_file.h"
 #include "hearth/io/gguf_names.h"
@@ -66,10 +68,14 @@ Bytes transposed(
   return out;
 }
 
-class GgufSource final : public ModelSource {
+class GgufSource final : public ModelSource, public FileSource {
  public:
-  explicit GgufSource(GgufFile file)
-      : file_(std::make_shared<const GgufFile>(std::move(file))),
+  using Clock = std::chrono::steady_clock;
+
+  // Reading the file is part of `file`; `start` is when that began.
+  GgufSource(GgufFile file, bool from_file, Clock::time_point start)
+      : from_file_(from_file),
+        file_(std::make_shared<const GgufFile>(std::move(file))),
         config_(gguf_config(*file_)),
         generation_config_(gguf_generation_config(file_->metadata())) {
     for (const GgufTensor& tensor : file_->tensors()) add(tensor);
@@ -77,6 +83,7 @@ class GgufSource final : public ModelSource {
       return a.info.name < b.info.name;
     });
     for (const Entry& entry : entries_) tensors_.push_back(entry.info);
+    header_time_ = Clock::now() - start;
   }
 
   const std::string& path() const override { return file_->name(); }
@@ -85,16 +92,8 @@ class GgufSource final : public ModelSource {
   std::span<const TensorInfo> tensors() const override { return tensors_; }
 
   TensorData data(const TensorInfo& tensor) const override {
-    const TensorInfo* own = find(tensor.name);
-    if (own == nullptr) {
-      throw UsageError(
-          fmt::format(
-              "[io.data] tensor {} must be of this model",
-              in_quotes(tensor.name)
-          )
-      );
-    }
-    const Entry& entry = entries_[static_cast<std::size_t>(own - &tensors_[0])];
+    const Entry& entry = entry_of(tensor);
+    const TensorInfo* own = &entry.info;
     const auto bytes = file_->bytes().subspan(own->offset, own->bytes);
     const auto size = [&](int i) {
       return static_cast<std::size_t>(own->shape[static_cast<std::size_t>(i)]);
@@ -114,6 +113,10 @@ class GgufSource final : public ModelSource {
     }
     return {};
   }
+  bool plain(const TensorInfo& tensor) const override {
+    return from_file_ && entry_of(tensor).change == GgufChange::kNone;
+  }
+  double header_seconds() const override { return header_time_.count(); }
   void release(const TensorInfo& tensor) const override {
     file_->release(tensor.offset, tensor.bytes);
   }
@@ -124,6 +127,19 @@ class GgufSource final : public ModelSource {
     GgufChange change = GgufChange::kNone;
     std::size_t heads = 0;
   };
+
+  const Entry& entry_of(const TensorInfo& tensor) const {
+    const TensorInfo* own = find(tensor.name);
+    if (own == nullptr) {
+      throw UsageError(
+          fmt::format(
+              "[io.data] tensor {} must be of this model",
+              in_quotes(tensor.name)
+          )
+      );
+    }
+    return entries_[static_cast<std::size_t>(own - &tensors_[0])];
+  }
 
   static TensorData owned(Bytes bytes) {
     auto owner = std::make_shared<const Bytes>(std::move(bytes));
@@ -189,6 +205,8 @@ class GgufSource final : public ModelSource {
     }
   }
 
+  bool from_file_;  // not from bytes in memory
+  std::chrono::duration<double> header_time_{0};
   std::shared_ptr<const GgufFile> file_;
   Json config_, generation_config_;
   std::vector<Entry> entries_;
@@ -198,14 +216,18 @@ class GgufSource final : public ModelSource {
 }  // namespace
 
 std::shared_ptr<const ModelSource> open_gguf(const std::string& path) {
-  return std::make_shared<const GgufSource>(GgufFile(path));
+  const auto start = GgufSource::Clock::now();
+  return std::make_shared<const GgufSource>(GgufFile(path), true, start);
 }
 
 std::shared_ptr<const ModelSource> open_gguf(
     std::span<const std::byte> bytes,
     const std::string& name
 ) {
-  return std::make_shared<const GgufSource>(GgufFile(bytes, name));
+  const auto start = GgufSource::Clock::now();
+  return std::make_shared<const GgufSource>(
+      GgufFile(bytes, name), false, start
+  );
 }
 
 }  // namespace hearth::io

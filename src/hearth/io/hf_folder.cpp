@@ -1,6 +1,7 @@
 #include "hearth/io/hf_folder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/io/file_source.h"
 #include "hearth/io/message_impl.h"
 #include "hearth/io/safetensors.h"
 #include "hearth/io/strict_json.h"
@@ -23,14 +25,16 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 
 using Shard = std::shared_ptr<const SafetensorsFile>;
 
-class HfFolder final : public ModelSource {
+class HfFolder final : public ModelSource, public FileSource {
  public:
   explicit HfFolder(const std::string& path) : path_(path) {
     check_is_model();
+    const auto start = Clock::now();
     config_ = read_config_file(file("config.json"));
     if (has("generation_config.json")) {
       generation_config_ = read_config_file(file("generation_config.json"));
     }
+    header_time_ += Clock::now() - start;
     if (has(kSingle)) {
       open_shard(kSingle, {});
     } else {
@@ -57,12 +61,17 @@ class HfFolder final : public ModelSource {
     }
     return {it->second->bytes(tensor), it->second};
   }
+  double header_seconds() const override { return header_time_.count(); }
+  bool plain(const TensorInfo& tensor) const override {
+    return shards_.contains(tensor.file);
+  }
   void release(const TensorInfo& tensor) const override {
     const auto it = shards_.find(tensor.file);
     if (it != shards_.end()) it->second->release(tensor);
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   using Listed = std::map<std::string, std::string>;  // tensor to shard
 
   std::string file(const std::string& name) const {
@@ -163,7 +172,11 @@ class HfFolder final : public ModelSource {
   }
 
   void open_shard(const std::string& name, const Listed& listed) {
-    const Shard shard = SafetensorsFile::open(file(name));
+    MappedFile mapped(file(name));
+    const auto start = Clock::now();
+    const auto shard =
+        std::make_shared<const SafetensorsFile>(std::move(mapped));
+    header_time_ += Clock::now() - start;
     shards_[shard->name()] = shard;
     for (const TensorInfo& tensor : shard->tensors()) {
       const auto it = listed.find(tensor.name);
@@ -187,6 +200,7 @@ class HfFolder final : public ModelSource {
   }
 
   std::string path_;
+  std::chrono::duration<double> header_time_{0};
   Json config_, generation_config_ = Json::object();
   std::map<std::string, Shard> shards_;
   std::set<std::string> found_;
