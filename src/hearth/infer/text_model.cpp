@@ -1,6 +1,7 @@
 #include "hearth/infer/text_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -114,6 +115,11 @@ std::vector<std::int32_t> TextModel::chat_prompt(const Json& messages) const {
 
 namespace {
 
+double now_ms() {
+  const auto t = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(t).count();
+}
+
 // All but the weights, so that what does not fit is refused before they are
 // read.
 TextModel text_side(
@@ -121,6 +127,7 @@ TextModel text_side(
     const std::string& path,
     const std::string& text_path
 ) {
+  const double start = now_ms();
   TextModel out;
   out.path = path;
   out.text_path = text_path;
@@ -130,6 +137,7 @@ TextModel text_side(
     out.templates = data::ChatTemplates::find(text_path);
   }
   out.stop_ids = stop_ids_of(source, out.tokenizer.get());
+  out.timing.text_ms = now_ms() - start;
   return out;
 }
 
@@ -140,10 +148,15 @@ TextModel load_text_model(
     const std::string& tokenizer,
     const models::LoadOptions& options
 ) {
+  const double start = now_ms();
   const auto source = io::open_model(path);
+  const double opened = now_ms();
   TextModel out =
       text_side(*source, path, tokenizer.empty() ? path : tokenizer);
+  out.timing.open_ms = opened - start;
+  const double ready = now_ms();
   out.model = models::load_model(source, options);
+  out.timing.weights_ms = now_ms() - ready;
   return out;
 }
 

@@ -22,6 +22,12 @@ struct TextModel {
   // From generation_config.json, else config.json; and the tokenizer's EOS.
   std::vector<std::int32_t> stop_ids;
 
+  // How long its parts took to load.
+  struct Timing {
+    double open_ms = 0, text_ms = 0, weights_ms = 0;
+  };
+  Timing timing;
+
   // Throws UsageError that says what is missing and which flags help.
   const data::Tokenizer& need_tokenizer() const;
 

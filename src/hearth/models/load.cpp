@@ -1,121 +1,19 @@
 #include "hearth/models/load.h"
 
 #include <algorithm>
-#include <set>
+#include <chrono>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/models/family.h"
+#include "hearth/models/loading.h"
+#include "hearth/models/packed_cache.h"
 #include "hearth/models/tensor_read.h"
 #include "hearth/ops/arithmetic.h"
 
 namespace hearth::models {
 namespace {
-
-std::string layer_of(const std::string& name) {
-  constexpr std::string_view kEnd = ".weight";
-  return name.ends_with(kEnd) ? name.substr(0, name.size() - kEnd.size())
-                              : name;
-}
-
-// Some checkpoints were saved from the body of the model, without its prefix.
-std::string without_prefix(const std::string& name) {
-  for (const std::string_view prefix : {"model.", "transformer."}) {
-    if (name.starts_with(prefix)) return name.substr(prefix.size());
-  }
-  return name;
-}
-
-StoredMatrix find_stored(
-    const io::ModelSource& source,
-    const std::string& name
-) {
-  if (!name.ends_with(".weight")) {
-    StoredMatrix m;
-    m.codes = source.find(name);
-    if (m.codes == nullptr) m.codes = source.find(without_prefix(name));
-    return m;
-  }
-  StoredMatrix m = find_matrix(source, layer_of(name));
-  if (m.codes != nullptr) return m;
-  return find_matrix(source, layer_of(without_prefix(name)));
-}
-
-[[noreturn]] void throw_missing(
-    const io::ModelSource& source,
-    const std::string& name
-) {
-  throw FormatError::at(
-      source.path(), 0, fmt::format("tensor {} is missing from the model", name)
-  );
-}
-
-class Loading {
- public:
-  Loading(
-      const io::ModelSource& source,
-      const LoadOptions& options,
-      mx::Dtype compute
-  )
-      : source_(source), options_(options), compute_(compute) {}
-
-  void fill(nn::Parameter& p, bool gathered) {
-    const StoredMatrix m = find_stored(source_, p.name);
-    if (m.codes == nullptr) throw_missing(source_, p.name);
-    for (const auto* t : {m.codes, m.scales, m.biases}) {
-      if (t == nullptr) continue;
-      used_.insert(t->name);
-      bytes_ += t->bytes;
-    }
-    check_stored(m, p.shape, p.transposed);
-    if (options_.use == Use::described) return;
-    if (m.format) {
-      fill_quantized(p, m, gathered);
-    } else {
-      p.set(read_dense(source_, *m.codes, p.shape, p.transposed, dtype_for(p)));
-    }
-    for (const auto* t : {m.codes, m.scales, m.biases}) {
-      if (t != nullptr) source_.release(*t);
-    }
-    if (options_.progress) options_.progress(bytes_);
-  }
-
-  std::vector<std::string> unused() const {
-    std::vector<std::string> names;
-    for (const auto& t : source_.tensors()) {
-      if (!used_.contains(t.name)) names.push_back(t.name);
-    }
-    return names;
-  }
-
- private:
-  const io::ModelSource& source_;
-  const LoadOptions& options_;
-  mx::Dtype compute_;
-  std::set<std::string, std::less<>> used_;
-  std::size_t bytes_ = 0;
-
-  // Vectors are float32 whatever the products are.
-  mx::Dtype dtype_for(const nn::Parameter& p) const {
-    const bool wide = options_.use == Use::training || p.shape.size() == 1;
-    return wide ? mx::float32 : compute_;
-  }
-
-  // A table that is gathered from has dense rows; as a tied head it may be
-  // multiplied in its quantised form as well.
-  void fill_quantized(nn::Parameter& p, const StoredMatrix& m, bool gathered) {
-    auto weight = read_quantized(source_, m, p.shape);
-    const bool keep =
-        options_.keep_quantized && p.matrix && options_.use != Use::training;
-    if (keep) p.set(weight);
-    if (gathered || !keep) {
-      auto dense = weight->dequantize(dtype_for(p));
-      dense.eval();
-      p.set(std::move(dense));
-    }
-  }
-};
 
 mx::Dtype compute_of(const io::ModelSource& source) {
   const bool wide = std::ranges::all_of(source.tensors(), [](const auto& t) {
@@ -136,12 +34,10 @@ mx::array read_parameter(
     const nn::Parameter& p
 ) {
   const StoredMatrix m = find_stored(source, p.name);
-  if (m.codes == nullptr) throw_missing(source, p.name);
   auto w =
       m.format
-          ? read_quantized(source, m, p.shape)->dequantize(mx::float32)
+          ? read_widened(source, m, p.shape, mx::float32)
           : read_dense(source, *m.codes, p.shape, p.transposed, mx::float32);
-  w.eval();
   for (const auto* t : {m.codes, m.scales, m.biases}) {
     if (t != nullptr) source.release(*t);
   }
@@ -149,12 +45,11 @@ mx::array read_parameter(
 }
 
 void reload(LoadedModel& model, nn::Parameter& p) {
-  Decoder& decoder = *model.decoder;
   p.packed.reset();
   p.quantized.reset();
-  Loading loading(*model.source, model.options, model.compute);
-  loading.fill(p, &p == &decoder.embedding());
-  prepare(decoder, p, model.compute, model.options.use);
+  Loading loading(*model.source, *model.decoder, model.options, model.compute);
+  loading.add(p);
+  loading.run();
 }
 
 void replace(LoadedModel& model, nn::Parameter& p, const mx::array& value) {
@@ -200,6 +95,64 @@ void prepare(Decoder& decoder, mx::Dtype compute, Use use) {
   }
 }
 
+namespace {
+
+using Found = PackedCache::Found;
+
+// Fills the decoder from what was found. False, with the reason in `found`,
+// when that is broken.
+bool take_packed(LoadedModel& model, Found& found) {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    found.file->verify(ops::current_execution().pool);
+    fill_from_packed(found.file, *model.decoder);
+  } catch (const Error& e) {
+    found.state = Found::State::broken;
+    found.why = e.what();
+    return false;
+  }
+  const std::chrono::duration<double> took =
+      std::chrono::steady_clock::now() - start;
+  LoadReport& r = model.report;
+  r.how = "packed cache";
+  r.why = "it was preloaded";
+  r.seconds = r.times.read = took.count();
+  r.bytes = found.file->size();
+  for (const Json& name : found.file->about().value("kept_dense", Json())) {
+    if (name.is_string()) r.kept_dense.push_back(name.get<std::string>());
+  }
+  r.shards.push_back(
+      {.name = found.file->name(),
+       .tensors = found.file->entries().size(),
+       .bytes = r.bytes,
+       .seconds = r.seconds,
+       .times = r.times}
+  );
+  return true;
+}
+
+// Writes anew what was stale or broken.
+void pack_again(
+    const LoadedModel& model,
+    const PackedCache& cache,
+    const Json& variant,
+    const LoadOptions& options,
+    bool broken
+) {
+  std::string said = "it was packed anew";
+  try {
+    const auto content = content_hash(*model.source, io::ReadMode::mapped);
+    if (!cache.remember(*model.source, variant, content) || broken) {
+      cache.store(model, variant, content);
+    }
+  } catch (const std::exception& e) {
+    said = e.what();
+  }
+  if (options.note) options.note(said);
+}
+
+}  // namespace
+
 LoadedModel load_model(
     std::shared_ptr<const io::ModelSource> source,
     const LoadOptions& options
@@ -208,17 +161,39 @@ LoadedModel load_model(
   model.compute = options.compute.value_or(compute_of(*source));
   model.options = options;
   model.options.progress = nullptr;
-  model.decoder = std::make_unique<Decoder>(
-      parse_config(source->config(), config_name(*source))
+  const auto config = parse_config(source->config(), config_name(*source));
+  model.decoder = std::make_unique<Decoder>(config);
+  auto loading = std::make_unique<Loading>(
+      *source, *model.decoder, options, model.compute
   );
-  Decoder& decoder = *model.decoder;
-  Loading loading(*source, options, model.compute);
-  for (nn::Parameter* p : decoder.parameters().all()) {
-    loading.fill(*p, p == &decoder.embedding());
-    prepare(decoder, *p, model.compute, options.use);
-  }
-  model.unused = loading.unused();
+  for (nn::Parameter* p : model.decoder->parameters().all()) loading->add(*p);
+  model.unused = loading->unused();
   model.source = std::move(source);
+
+  Found found;
+  Json variant;
+  const PackedCache cache(options.packed_cache);
+  if (!options.packed_cache.empty() && options.use == Use::inference &&
+      ops::on_cpu({})) {
+    variant = packed_variant(options, model.compute);
+    found = cache.find(*model.source, variant);
+    if (found.state == Found::State::ready && take_packed(model, found)) {
+      return model;
+    }
+  }
+  const bool again = found.state != Found::State::none;
+  if (again && options.note) {
+    options.note("the packed weights are not used: " + found.why);
+  }
+  found.file.reset();
+  for (nn::Parameter* p : model.decoder->parameters().all()) {
+    p->packed.reset();
+    p->quantized.reset();
+  }
+  loading->run();
+  model.report = loading->report();
+  const bool broken = found.state == Found::State::broken;
+  if (again) pack_again(model, cache, variant, options, broken);
   return model;
 }
 

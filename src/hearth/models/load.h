@@ -1,13 +1,17 @@
 #pragma once
-// Fills a decoder's parameters from a model on disk: converts, quantises
-// nothing, packs for the kernels, one tensor at a time. Weights are checked to
-// be finite and of the right shape before they are used.
+// Fills a decoder's parameters from a model on disk: converts, quantises where
+// asked, packs for the kernels, a slice of a tensor at a time while the next
+// ones are read. Beside the model itself a load holds those few slices, never
+// a second copy of a tensor. Weights are checked to be finite and of the right
+// shape before they are used.
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "hearth/io/model_source.h"
 #include "hearth/models/decoder.h"
+#include "hearth/models/load_report.h"
+#include "hearth/models/read_choice.h"
 
 namespace hearth::models {
 
@@ -25,8 +29,26 @@ struct LoadOptions {
   std::optional<mx::Dtype> compute;
   // Quantised tensors stay so; otherwise they are widened. Training widens.
   bool keep_quantized = true;
-  // Called after each parameter, for progress.
-  std::function<void(std::size_t bytes_read)> progress;
+  // Dense matrices are rounded to this format on the way in, but for training.
+  // Those whose rows it cannot hold stay dense (LoadReport::kept_dense), and so
+  // does a table that is gathered from; as a tied head it is both.
+  std::optional<kernels::QuantFormat> quantize;
+  // How bytes come in; none: choose_read() says.
+  std::optional<io::ReadMode> read_mode;
+  // Asked for free memory and the disk's rate, should it matter.
+  std::function<void(ReadFacts&)> machine;
+  // A folder of packed weights (models/packed_cache.h) to look in before the
+  // model itself is read; empty: none. For inference on a CPU.
+  std::string packed_cache;
+  // Told, in a line, what became of packed weights that could not be used.
+  std::function<void(const std::string&)> note;
+  // What is read and converted at a time, and a few of them ahead. As large as
+  // reads are when `doctor` measures the disk.
+  std::size_t slice_bytes = std::size_t{4} << 20;
+  // For tests: read no faster than this. 0: as fast as it goes.
+  double pace = 0;
+  // Called after each slice.
+  std::function<void(const LoadStep&)> progress;
 };
 
 struct LoadedModel {
@@ -36,6 +58,7 @@ struct LoadedModel {
   LoadOptions options;  // what it was loaded with
   // Tensors in the file that the model has no use for.
   std::vector<std::string> unused;
+  LoadReport report;
 };
 
 // Throws FormatError, one line with the tensor and the file, when something is

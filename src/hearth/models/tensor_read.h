@@ -45,11 +45,25 @@ mx::array read_dense(
     mx::Dtype dtype
 );
 
-// A quantised matrix [rows, cols], checked.
+// Throws FormatError with the tensor's file, offset and name before `what`.
+[[noreturn]] void refuse_tensor(
+    const io::TensorInfo& tensor,
+    const std::string& what
+);
+
+// A quantised matrix [rows, cols], checked; its scales are finite.
 std::shared_ptr<const ops::QuantizedWeight> read_quantized(
     const io::ModelSource& source,
     const StoredMatrix& stored,
     const mx::Shape& shape
+);
+
+// The same, widened to float32 or bfloat16.
+mx::array read_widened(
+    const io::ModelSource& source,
+    const StoredMatrix& stored,
+    const mx::Shape& shape,
+    mx::Dtype dtype
 );
 
 }  // namespace hearth::models

@@ -6,9 +6,19 @@
 #include <mlx/allocator.h>
 
 #include "hearth/base/aligned_buffer.h"
+#include "hearth/base/error.h"
 #include "hearth/ops/execution.h"
 
 namespace hearth::ops {
+namespace {
+
+std::size_t bytes_of(const mx::Shape& shape, mx::Dtype dtype) {
+  std::size_t bytes = mx::size_of(dtype);
+  for (const auto n : shape) bytes *= static_cast<std::size_t>(n);
+  return bytes;
+}
+
+}  // namespace
 
 // MLX's CPU allocator keeps a buffer's size in the 8 bytes before its data and
 // Buffer::raw_ptr() skips those 8, so the buffer handed over starts 8 bytes
@@ -20,8 +30,7 @@ mx::array make_leaf(mx::Shape shape, mx::Dtype dtype, MemoryZone zone) {
     a.eval();
     return a;
   }
-  std::size_t bytes = mx::size_of(dtype);
-  for (const auto n : shape) bytes *= static_cast<std::size_t>(n);
+  const std::size_t bytes = bytes_of(shape, dtype);
   constexpr std::size_t kHead = AlignedBuffer::kAlignment;
   auto memory = std::make_shared<AlignedBuffer>(zone, bytes + kHead);
   std::byte* size_field = memory->data() + kHead - sizeof(std::size_t);
@@ -30,6 +39,31 @@ mx::array make_leaf(mx::Shape shape, mx::Dtype dtype, MemoryZone zone) {
       mx::allocator::Data(
           mx::allocator::Buffer(size_field),
           [memory](mx::allocator::Buffer) mutable { memory.reset(); }
+      ),
+      std::move(shape), dtype
+  );
+}
+
+mx::array leaf_over(
+    const std::byte* data,
+    mx::Shape shape,
+    mx::Dtype dtype,
+    std::shared_ptr<const void> owner
+) {
+  internal::join_memory_ledger();
+  std::size_t length = 0;
+  // MLX's pointers are not const; nothing writes to a leaf but who made it.
+  std::byte* size_field = const_cast<std::byte*>(data) - sizeof(std::size_t);
+  std::memcpy(&length, size_field, sizeof length);
+  if (length != bytes_of(shape, dtype)) {
+    throw UsageError(
+        "[ops.leaf_over] the memory must have its length before it"
+    );
+  }
+  return mx::array(
+      mx::allocator::Data(
+          mx::allocator::Buffer(size_field),
+          [owner](mx::allocator::Buffer) mutable { owner.reset(); }
       ),
       std::move(shape), dtype
   );

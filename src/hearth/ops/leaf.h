@@ -2,6 +2,9 @@
 // Arrays over memory of our own, for what outlives a step: weights, optimiser
 // state, caches. They are zero-filled, 64-byte aligned, charged to a zone, and
 // meant to be updated in place. MLX never donates them.
+#include <cstddef>
+#include <memory>
+
 #include <mlx/mlx.h>
 
 #include "hearth/base/memory.h"
@@ -12,5 +15,16 @@ namespace mx = mlx::core;
 // Throws OutOfMemory. Where a GPU is available MLX's allocator hands out that
 // device's buffers and a leaf is an evaluated MLX array instead.
 mx::array make_leaf(mx::Shape shape, mx::Dtype dtype, MemoryZone zone);
+
+// A leaf over memory that somebody else holds, 64-byte aligned, such as a
+// mapped file's: nothing is copied or charged, and nobody may write to it. The
+// 8 bytes before it must hold its length, as MLX's allocator has it. On a CPU.
+// Throws UsageError when they do not.
+mx::array leaf_over(
+    const std::byte* data,
+    mx::Shape shape,
+    mx::Dtype dtype,
+    std::shared_ptr<const void> owner
+);
 
 }  // namespace hearth::ops

@@ -1,7 +1,11 @@
 #include "hearth/ops/packed_weight.h"
 
 #include <cstdint>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
 #include "hearth/ops/gemm.h"
 
 namespace hearth::ops {
@@ -23,6 +27,28 @@ PackedWeight::PackedWeight(
               ? AlignedBuffer(zone, family_.packed_bytes(k, n))
               : AlignedBuffer()
       ) {}
+
+PackedWeight::PackedWeight(
+    long n,
+    long k,
+    kernels::GemmScalar operand,
+    std::span<const std::byte> forward,
+    std::shared_ptr<const void> owner,
+    const kernels::Table& table
+)
+    : n_(n),
+      k_(k),
+      family_(gemm_family(table, operand)),
+      lent_(forward),
+      owner_(std::move(owner)) {
+  if (forward.size() == family_.packed_bytes(n, k)) return;
+  throw UsageError(
+      fmt::format(
+          "[ops.PackedWeight] a packed {} x {} must be {} bytes, got {}", n, k,
+          family_.packed_bytes(n, k), forward.size()
+      )
+  );
+}
 
 void PackedWeight::refresh(
     const void* weight,

@@ -4,6 +4,7 @@
 // or filled once for inference, by whoever has the weight, rows at a time; ops
 // only read it. It knows neither MLX nor threads.
 #include <memory>
+#include <span>
 
 #include "hearth/base/aligned_buffer.h"
 #include "hearth/kernels/gemm.h"
@@ -27,9 +28,22 @@ class PackedWeight {
       const kernels::Table& table = kernels::best()
   );
 
+  // Over a forward order that is packed already, in memory that owner holds
+  // and nobody writes to. Throws UsageError when it is not as long as that
+  // table's kernels want it.
+  PackedWeight(
+      long n,
+      long k,
+      kernels::GemmScalar operand,
+      std::span<const std::byte> forward,
+      std::shared_ptr<const void> owner,
+      const kernels::Table& table = kernels::best()
+  );
+
   // Packs rows of the weight anew from the whole of it, row-major, fp32 or of
   // the operand's type. Ranges begin at multiples of kRowGrain and end at one
   // or at n; different ranges may be packed by different threads.
+  // Not for one over lent memory.
   static constexpr long kRowGrain = 32;
   void refresh(
       const void* weight,
@@ -48,17 +62,21 @@ class PackedWeight {
   long n() const noexcept { return n_; }
   long k() const noexcept { return k_; }
   const kernels::GemmFamily& family() const noexcept { return family_; }
-  const std::byte* forward() const noexcept { return forward_.data(); }
+  const std::byte* forward() const noexcept {
+    return owner_ ? lent_.data() : forward_.data();
+  }
   // Null when made without.
   const std::byte* backward() const noexcept { return backward_.data(); }
   std::size_t bytes() const noexcept {
-    return forward_.size() + backward_.size();
+    return forward_.size() + backward_.size() + lent_.size();
   }
 
  private:
   long n_, k_;
   const kernels::GemmFamily& family_;
   AlignedBuffer forward_, backward_;
+  std::span<const std::byte> lent_;  // instead of forward_
+  std::shared_ptr<const void> owner_;
 };
 
 }  // namespace hearth::ops

@@ -210,6 +210,20 @@ QuantizedWeight QuantizedWeight::quantize(
   return QuantizedWeight(format, cols, a, s);
 }
 
+QuantizedWeight QuantizedWeight::of_packed(
+    const kernels::PackedLayout& layout,
+    mx::array packed
+) {
+  check_array(
+      "packed", packed, mx::uint8,
+      {static_cast<int>(layout.panels), static_cast<int>(layout.panel_bytes)}
+  );
+  QuantizedWeight w;
+  w.layout_ = layout;
+  w.packed_ = std::move(packed);
+  return w;
+}
+
 std::size_t QuantizedWeight::nbytes() const {
   if (packed_) return packed_->nbytes();
   if (wide_) return wide_->nbytes() + arrays_->codes.nbytes();

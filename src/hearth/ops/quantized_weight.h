@@ -40,6 +40,13 @@ class QuantizedWeight {
       mx::StreamOrDevice s = {}
   );
 
+  // Over bytes that are packed already, [panels, panel_bytes] uint8, for a CPU.
+  // Throws UsageError when they are not as large as the layout says.
+  static QuantizedWeight of_packed(
+      const kernels::PackedLayout& layout,
+      mx::array packed
+  );
+
   const QuantFormat& format() const { return layout_.format; }
   int rows() const { return static_cast<int>(layout_.rows); }
   int cols() const { return static_cast<int>(layout_.cols); }

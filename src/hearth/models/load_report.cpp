@@ -1,0 +1,23 @@
+#include "hearth/models/load_report.h"
+
+namespace hearth::models {
+
+void LoadTimes::add(const LoadTimes& other) {
+  read += other.read;
+  convert += other.convert;
+  pack += other.pack;
+  quantize += other.quantize;
+}
+
+std::string tensor_class(const std::string& parameter) {
+  const auto has = [&](const char* part) {
+    return parameter.find(part) != std::string::npos;
+  };
+  if (has("norm") || has("ln_")) return "norm";
+  if (has("attn")) return "attention";
+  if (has("mlp")) return "mlp";
+  if (has("embed") || has("wte") || has("wpe")) return "embedding";
+  return has("lm_head") ? "head" : "other";
+}
+
+}  // namespace hearth::models

@@ -1,0 +1,312 @@
+#include "hearth/models/loading.h"
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/io/file_source.h"
+#include "hearth/models/read_choice.h"
+
+namespace hearth::models {
+namespace {
+
+std::string layer_of(const std::string& name) {
+  constexpr std::string_view kEnd = ".weight";
+  return name.ends_with(kEnd) ? name.substr(0, name.size() - kEnd.size())
+                              : name;
+}
+
+// Some checkpoints were saved from the body of the model, without its prefix.
+std::string without_prefix(const std::string& name) {
+  for (const std::string_view prefix : {"model.", "transformer."}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
+StoredMatrix stored_as(const io::ModelSource& source, const std::string& name) {
+  if (name.ends_with(".weight")) return find_matrix(source, layer_of(name));
+  StoredMatrix m;
+  m.codes = source.find(name);
+  return m;
+}
+
+double seconds_now() {
+  const auto t = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(t).count();
+}
+
+LoadPart& part_named(std::vector<LoadPart>& parts, const std::string& name) {
+  const auto at = std::ranges::find(parts, name, &LoadPart::name);
+  if (at != parts.end()) return *at;
+  parts.push_back({.name = name});
+  return parts.back();
+}
+
+}  // namespace
+
+// Times what is done for one tensor after the other and tells of it.
+struct Loading::Watch {
+  LoadReport& report;
+  const LoadOptions& options;
+  std::size_t total, shards;
+  double start = seconds_now(), at = start;
+
+  // `times` went into that many bytes of a tensor.
+  void note(
+      const nn::Parameter& p,
+      const io::TensorInfo& t,
+      std::size_t bytes,
+      const LoadTimes& times
+  ) {
+    const double now = seconds_now();
+    if (report.shards.empty() || report.shards.back().name != t.file) {
+      report.shards.push_back({.name = t.file, .begin = at - start});
+    }
+    for (LoadPart* part :
+         {&report.shards.back(),
+          &part_named(report.classes, tensor_class(p.name))}) {
+      part->bytes += bytes;
+      part->seconds += now - at;
+      part->times.add(times);
+    }
+    report.times.add(times);
+    report.bytes += bytes;
+    at = now;
+    if (options.progress) {
+      options.progress(
+          {report.bytes, total, report.shards.size(), shards, &report.shards}
+      );
+    }
+  }
+  void count(const nn::Parameter& p) {
+    ++report.shards.back().tensors;
+    ++part_named(report.classes, tensor_class(p.name)).tensors;
+  }
+};
+
+StoredMatrix find_stored(
+    const io::ModelSource& source,
+    const std::string& name
+) {
+  StoredMatrix m = stored_as(source, name);
+  if (m.codes == nullptr) m = stored_as(source, without_prefix(name));
+  if (m.codes == nullptr) {
+    throw FormatError::at(
+        source.path(), 0,
+        fmt::format("tensor {} is missing from the model", name)
+    );
+  }
+  return m;
+}
+
+Loading::Loading(
+    const io::ModelSource& source,
+    const Decoder& decoder,
+    const LoadOptions& options,
+    mx::Dtype compute
+)
+    : source_(source),
+      decoder_(decoder),
+      options_(options),
+      compute_(compute),
+      cpu_(ops::on_cpu({})) {}
+
+void Loading::add(nn::Parameter& p) {
+  const StoredMatrix m = find_stored(source_, p.name);
+  check_stored(m, p.shape, p.transposed);
+  for (const auto* t : {m.codes, m.scales, m.biases}) {
+    if (t == nullptr) continue;
+    used_.insert(t->name);
+    total_ += t->bytes;
+  }
+  if (options_.use != Use::described) jobs_.push_back({&p, m});
+}
+
+std::vector<std::string> Loading::unused() const {
+  std::vector<std::string> names;
+  for (const auto& t : source_.tensors()) {
+    if (!used_.contains(t.name)) names.push_back(t.name);
+  }
+  return names;
+}
+
+bool Loading::gathered(const nn::Parameter& p) const {
+  return &p == &decoder_.embedding();
+}
+
+// Vectors are float32 whatever the products are.
+mx::Dtype Loading::dtype_for(const nn::Parameter& p) const {
+  const bool wide = options_.use == Use::training || p.shape.size() == 1;
+  return wide ? mx::float32 : compute_;
+}
+
+// Whether it is rounded to options.quantize.
+bool Loading::rounds(const nn::Parameter& p) const {
+  if (!options_.quantize || !p.matrix || p.trainable) return false;
+  if (options_.use == Use::training) return false;
+  return p.shape[1] % options_.quantize->block_columns() == 0;
+}
+
+WeightForms Loading::forms(const nn::Parameter& p) const {
+  WeightForms f;
+  // The fused loss takes the head, and the embedding is gathered from, as
+  // plain rows; other frozen matrices are only packed.
+  const bool plain = &p == &decoder_.head() || gathered(p);
+  const bool quantized = rounds(p);
+  if (!cpu_ || !p.matrix || p.trainable || options_.use == Use::training ||
+      (quantized ? gathered(p) : plain)) {
+    f.value = dtype_for(p);
+  }
+  if (!cpu_ || !p.matrix) return f;
+  if (quantized) {
+    f.quantized = options_.quantize;
+    return f;
+  }
+  f.packed = compute_;
+  f.orders = options_.use == Use::inference ? ops::PackedOrders::forward
+                                            : ops::PackedOrders::both;
+  return f;
+}
+
+std::vector<io::Slice> Loading::slices_of(const Job& job) const {
+  const io::TensorInfo& t = *job.stored.codes;
+  const auto rows = static_cast<std::size_t>(job.p->shape.at(0));
+  const std::size_t row = t.bytes / rows;
+  constexpr auto kGrain = static_cast<std::size_t>(WeightFill::kRowGrain);
+  // What is turned, or put right by the source, comes whole.
+  std::size_t step = rows;
+  if (!job.p->transposed && io::is_plain(source_, t)) {
+    step = std::max(kGrain, options_.slice_bytes / row / kGrain * kGrain);
+  }
+  std::vector<io::Slice> out;
+  for (std::size_t r = 0; r < rows; r += step) {
+    out.push_back({&t, r * row, std::min(step, rows - r) * row});
+  }
+  return out;
+}
+
+io::ReadMode Loading::choose_mode() {
+  if (options_.read_mode) {
+    report_.why = "it was asked for";
+    return *options_.read_mode;
+  }
+  ReadFacts facts{.bytes = total_, .resident = resident_bytes(source_)};
+  ReadChoice choice = choose_read(facts);
+  if (choice.mode != io::ReadMode::mapped && options_.machine) {
+    options_.machine(facts);
+    choice = choose_read(facts);
+  }
+  report_.why = choice.why;
+  return choice.mode;
+}
+
+void Loading::run() {
+  const double start = seconds_now();
+  std::ranges::sort(jobs_, [](const Job& a, const Job& b) {
+    const auto &x = *a.stored.codes, &y = *b.stored.codes;
+    return std::tie(x.file, x.offset) < std::tie(y.file, y.offset);
+  });
+  std::vector<io::Slice> slices;
+  std::set<std::string_view> files;
+  for (const Job& job : jobs_) {
+    files.insert(job.stored.codes->file);
+    if (job.stored.format) continue;
+    const auto more = slices_of(job);
+    slices.insert(slices.end(), more.begin(), more.end());
+  }
+  io::SliceReaderOptions options;
+  options.mode = choose_mode();
+  options.bytes_per_second = options_.pace;
+  report_.how = io::name_of(options.mode);
+  io::SliceReader reader(source_, std::move(slices), options);
+  report_.window = reader.window_bytes();
+  Watch watch{report_, options_, total_, files.size()};
+  for (const Job& job : jobs_) {
+    if (job.stored.format) {
+      fill_quantized(job, watch);
+    } else {
+      fill_dense(job, reader, watch);
+    }
+    watch.count(*job.p);
+  }
+  std::ranges::sort(report_.classes, std::ranges::greater{}, &LoadPart::bytes);
+  report_.seconds = seconds_now() - start;
+}
+
+void Loading::fill_dense(
+    const Job& job,
+    io::SliceReader& reader,
+    Watch& watch
+) {
+  nn::Parameter& p = *job.p;
+  const io::TensorInfo& t = *job.stored.codes;
+  WeightFill fill(p, t, forms(p));
+  const auto rows = static_cast<std::size_t>(p.shape.at(0));
+  const std::size_t row = t.bytes / rows;
+  for (const io::Slice& slice : slices_of(job)) {
+    const double waited = reader.waited();
+    const FillTimes before = fill.times();
+    const auto bytes = reader.next();
+    const double begin = seconds_now();
+    fill.rows(
+        static_cast<long>(slice.begin / row),
+        static_cast<long>((slice.begin + slice.bytes) / row), bytes.data()
+    );
+    const double wall = seconds_now() - begin;
+    const FillTimes& after = fill.times();
+    // The threads' times, as shares of the wall's.
+    LoadTimes times{
+        reader.waited() - waited, after.convert - before.convert,
+        after.pack - before.pack, after.quantize - before.quantize
+    };
+    const double sum = times.convert + times.pack + times.quantize;
+    const double share = sum > 0 ? wall / sum : 0;
+    times.convert *= share;
+    times.pack *= share;
+    times.quantize *= share;
+    watch.note(p, t, slice.bytes, times);
+  }
+  fill.finish();
+  if (!cpu_ && rounds(p)) {
+    auto weight = std::make_shared<const ops::QuantizedWeight>(
+        ops::QuantizedWeight::quantize(p.value, *options_.quantize)
+    );
+    const auto value = p.value;
+    p.set(std::move(weight));
+    if (gathered(p)) p.set(value);
+  }
+  const bool asked = options_.quantize && p.matrix && !p.trainable &&
+                     options_.use != Use::training;
+  if (asked && !p.quantized) report_.kept_dense.push_back(p.name);
+}
+
+// A table that is gathered from has dense rows; as a tied head it may be
+// multiplied in its quantised form as well.
+void Loading::fill_quantized(const Job& job, Watch& watch) {
+  nn::Parameter& p = *job.p;
+  const StoredMatrix& m = job.stored;
+  const bool keep =
+      options_.keep_quantized && p.matrix && options_.use != Use::training;
+  const double start = seconds_now();
+  LoadTimes times;
+  if (keep) p.set(read_quantized(source_, m, p.shape));
+  times.pack = seconds_now() - start;
+  if (gathered(p) || !keep) {
+    p.set(read_widened(source_, m, p.shape, dtype_for(p)));
+    times.convert = seconds_now() - start - times.pack;
+  }
+  prepare(decoder_, p, compute_, options_.use);
+  std::size_t bytes = 0;
+  for (const auto* t : {m.codes, m.scales, m.biases}) {
+    if (t == nullptr) continue;
+    bytes += t->bytes;
+    source_.release(*t);
+  }
+  watch.note(p, *m.codes, bytes, times);
+}
+
+}  // namespace hearth::models

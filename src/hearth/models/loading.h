@@ -1,0 +1,69 @@
+#pragma once
+// One load under way: which tensors make which parameters, in which forms they
+// are held, and the pass over the files that fills them.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hearth/models/load.h"
+#include "hearth/models/tensor_read.h"
+#include "hearth/models/weight_fill.h"
+
+namespace hearth::models {
+
+// What the source holds for a parameter of that name, whatever prefix it was
+// saved with. Throws FormatError when it holds nothing.
+StoredMatrix find_stored(
+    const io::ModelSource& source,
+    const std::string& name
+);
+
+class Loading {
+ public:
+  Loading(
+      const io::ModelSource& source,
+      const Decoder& decoder,
+      const LoadOptions& options,
+      mx::Dtype compute
+  );
+
+  // Looks the parameter's tensors up and checks them against its shape; nothing
+  // is read. Throws FormatError.
+  void add(nn::Parameter& p);
+  // Reads everything that was added, in the order of the files.
+  void run();
+
+  // Tensors that nothing added has asked for.
+  std::vector<std::string> unused() const;
+  const LoadReport& report() const { return report_; }
+
+  // How a dense parameter will be held.
+  WeightForms forms(const nn::Parameter& p) const;
+
+ private:
+  struct Job {
+    nn::Parameter* p;
+    StoredMatrix stored;
+  };
+  struct Watch;
+
+  const io::ModelSource& source_;
+  const Decoder& decoder_;
+  const LoadOptions& options_;
+  mx::Dtype compute_;
+  bool cpu_;
+  std::vector<Job> jobs_;
+  std::set<std::string, std::less<>> used_;
+  std::size_t total_ = 0;
+  LoadReport report_;
+
+  bool gathered(const nn::Parameter& p) const;
+  bool rounds(const nn::Parameter& p) const;
+  mx::Dtype dtype_for(const nn::Parameter& p) const;
+  std::vector<io::Slice> slices_of(const Job& job) const;
+  io::ReadMode choose_mode();
+  void fill_dense(const Job& job, io::SliceReader& reader, Watch& watch);
+  void fill_quantized(const Job& job, Watch& watch);
+};
+
+}  // namespace hearth::models

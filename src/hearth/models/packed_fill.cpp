@@ -1,0 +1,114 @@
+// Parameters to and from a file of packed weights.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/models/packed_cache.h"
+#include "hearth/ops/leaf.h"
+
+namespace hearth::models {
+namespace {
+
+using io::PackedEntry;
+using io::PackedFile;
+
+class Filling {
+ public:
+  explicit Filling(std::shared_ptr<const PackedFile> file)
+      : file_(std::move(file)) {
+    for (const PackedEntry& e : file_->entries()) {
+      entries_[e.name].push_back(&e);
+    }
+  }
+
+  void fill(nn::Parameter& p) {
+    const auto at = entries_.find(p.name);
+    if (at == entries_.end()) {
+      throw FormatError::at(
+          file_->name(), 0, fmt::format("parameter {} is missing", p.name)
+      );
+    }
+    const std::vector<std::int64_t> shape(p.shape.begin(), p.shape.end());
+    const PackedEntry* value = nullptr;
+    for (const PackedEntry* e : at->second) {
+      if (e->shape != shape) refuse(*e, "is not of the model's shape");
+      if (e->form == "value") {
+        value = e;
+      } else if (e->form == "packed") {
+        p.packed = packed(*e);
+      } else if (e->form == "quantized") {
+        p.set(quantized(*e));
+      } else {
+        refuse(*e, "has an unknown form");
+      }
+    }
+    if (value != nullptr) {
+      p.set(plain(*value, p.shape));
+    } else {
+      p.drop_value();
+    }
+    p.filled = true;
+  }
+
+ private:
+  std::shared_ptr<const PackedFile> file_;
+  std::map<std::string, std::vector<const PackedEntry*>, std::less<>> entries_;
+
+  [[noreturn]] void refuse(const PackedEntry& e, const char* what) const {
+    throw FormatError::at_offset(
+        file_->name(), e.offset, fmt::format("parameter {} {}", e.name, what)
+    );
+  }
+
+  mx::array plain(const PackedEntry& e, const mx::Shape& shape) const {
+    const mx::Dtype type = e.type == "f32" ? mx::float32 : mx::bfloat16;
+    if (e.type != "f32" && e.type != "bf16") refuse(e, "has an unknown type");
+    std::size_t bytes = mx::size_of(type);
+    for (const auto n : shape) bytes *= static_cast<std::size_t>(n);
+    if (bytes != e.bytes) refuse(e, "is not as long as its shape says");
+    return ops::leaf_over(file_->bytes(e).data(), shape, type, file_);
+  }
+
+  std::shared_ptr<ops::PackedWeight> packed(const PackedEntry& e) const {
+    using kernels::GemmScalar;
+    if (e.shape.size() != 2) refuse(e, "must be a matrix");
+    return std::make_shared<ops::PackedWeight>(
+        e.shape[0], e.shape[1],
+        e.type == "bf16" ? GemmScalar::bf16 : GemmScalar::f32, file_->bytes(e),
+        file_
+    );
+  }
+
+  std::shared_ptr<const ops::QuantizedWeight> quantized(
+      const PackedEntry& e
+  ) const {
+    if (e.shape.size() != 2) refuse(e, "must be a matrix");
+    const auto layout = kernels::packed_layout(
+        kernels::QuantFormat::parse(e.type), e.shape[0], e.shape[1]
+    );
+    if (layout.bytes() != e.bytes) refuse(e, "is not as long as it must be");
+    return std::make_shared<const ops::QuantizedWeight>(
+        ops::QuantizedWeight::of_packed(
+            layout, ops::leaf_over(
+                        file_->bytes(e).data(),
+                        {static_cast<int>(layout.panels),
+                         static_cast<int>(layout.panel_bytes)},
+                        mx::uint8, file_
+                    )
+        )
+    );
+  }
+};
+
+}  // namespace
+
+void fill_from_packed(
+    const std::shared_ptr<const PackedFile>& file,
+    Decoder& decoder
+) {
+  Filling filling(file);
+  for (nn::Parameter* p : decoder.parameters().all()) filling.fill(*p);
+}
+
+}  // namespace hearth::models

@@ -1,0 +1,205 @@
+// Weights that are rounded, packed and converted while they are read are those
+// that were made of the whole model, and no second copy of a tensor exists on
+// the way.
+#include <cstring>
+#include <filesystem>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/memory.h"
+#include "hearth/models/load.h"
+#include "hearth/models/model_section.h"
+#include "hearth/models/quant_target.h"
+#include "hearth/models/save.h"
+#include "hearth/models/write_config.h"
+#include "hearth/nn/init.h"
+
+namespace hearth::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A model in shards, written once for all tests here.
+class QuantLoad : public testing::Test {
+ protected:
+  static inline fs::path folder;
+
+  static void SetUpTestSuite() {
+    folder =
+        fs::temp_directory_path() / ("hearth-ql-" + std::to_string(getpid()));
+    ModelSection s;
+    s.dim = 256, s.layers = 2, s.heads = 4, s.ffn = 768;
+    const auto described = new_model(s, 3000, 64);
+    Decoder model(described);
+    for (nn::Parameter* p : model.parameters().all()) {
+      nn::initialize(*p, 9, 1);
+    }
+    io::HfFolderOptions options;
+    options.shard_bytes = 1 << 20;
+    io::write_hf_folder(
+        folder.string(), config_json(described), Json::object(),
+        tensors_to_write(model, mx::bfloat16), options
+    );
+  }
+  static void TearDownTestSuite() { fs::remove_all(folder); }
+
+  static LoadedModel load(LoadOptions options) {
+    options.slice_bytes = 64 << 10;
+    return load_model(folder.string(), options);
+  }
+};
+
+std::vector<std::uint8_t> bytes_of(const mx::array& a) {
+  const auto* p = a.data<std::uint8_t>();
+  return {p, p + a.nbytes()};
+}
+
+TEST_F(QuantLoad, IsTheSameAsRoundingTheWholeMatrix) {
+  const auto plain = load({});
+  for (const char* name :
+       {"4", "8", "q4_k", "affine4-g64-bf16", "int8-g32-f32"}) {
+    const auto format = parse_quant_target(name);
+    const auto rounded = load({.quantize = format});
+    int matrices = 0;
+    for (const nn::Parameter* p : rounded.decoder->parameters().all()) {
+      if (!p->matrix) continue;
+      ASSERT_TRUE(p->quantized) << p->name;
+      EXPECT_EQ(p->quantized->format(), *format) << p->name;
+      const auto whole = ops::QuantizedWeight::quantize(
+          read_parameter(*plain.source, *p), *format
+      );
+      EXPECT_EQ(bytes_of(*p->quantized->packed()), bytes_of(*whole.packed()))
+          << name << " " << p->name;
+      ++matrices;
+    }
+    EXPECT_GE(matrices, 14) << name;
+  }
+}
+
+TEST_F(QuantLoad, EveryWayToReadGivesTheSameBytes) {
+  const auto mapped = load({.read_mode = io::ReadMode::mapped});
+  EXPECT_EQ(mapped.report.how, "mapped");
+  EXPECT_GT(mapped.report.shards.size(), 2u);
+  for (const auto mode : {io::ReadMode::buffered, io::ReadMode::direct}) {
+    const auto read = load({.read_mode = mode});
+    EXPECT_GT(read.report.window, 0u);
+    const auto a = mapped.decoder->parameters().all();
+    const auto b = read.decoder->parameters().all();
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(a[i]->value.nbytes(), b[i]->value.nbytes()) << a[i]->name;
+      EXPECT_EQ(bytes_of(a[i]->value), bytes_of(b[i]->value)) << a[i]->name;
+      ASSERT_EQ(a[i]->packed == nullptr, b[i]->packed == nullptr);
+      if (!a[i]->packed) continue;
+      ASSERT_EQ(a[i]->packed->bytes(), b[i]->packed->bytes());
+      EXPECT_EQ(
+          std::memcmp(
+              a[i]->packed->forward(), b[i]->packed->forward(),
+              a[i]->packed->bytes()
+          ),
+          0
+      ) << a[i]->name;
+    }
+  }
+}
+
+// The largest matrix has 1.5 MB in the file. A budget that leaves half of that
+// beside the finished model would be passed by any copy of it.
+TEST_F(QuantLoad, HoldsNoSecondCopyOfATensor) {
+  for (const char* name : {"4", "8", "none"}) {
+    for (const auto mode : {io::ReadMode::mapped, io::ReadMode::direct}) {
+      const LoadOptions options{
+          .quantize = parse_quant_target(name), .read_mode = mode
+      };
+      const std::size_t before = memory_usage().total;
+      std::size_t final = 0;
+      {
+        const auto model = load(options);
+        final = memory_usage().total - before;
+      }
+      ASSERT_GT(final, 2u << 20);
+      reset_memory_peak();
+      set_memory_budget(memory_usage().total + final + (750 << 10));
+      try {
+        const auto model = load(options);
+      } catch (const OutOfMemory& e) {
+        ADD_FAILURE() << name << ": " << e.what();
+      }
+      EXPECT_LE(memory_usage().peak, memory_budget());
+      set_memory_budget(0);
+    }
+  }
+}
+
+TEST_F(QuantLoad, ABudgetBelowTheModelIsRefused) {
+  std::size_t final = 0;
+  const LoadOptions options{.quantize = parse_quant_target("4")};
+  const std::size_t before = memory_usage().total;
+  {
+    const auto model = load(options);
+    final = memory_usage().total - before;
+  }
+  set_memory_budget(memory_usage().total + final / 2);
+  EXPECT_THROW(load(options), OutOfMemory);
+  set_memory_budget(0);
+  EXPECT_EQ(load(options).report.bytes, load({}).report.bytes);
+}
+
+TEST_F(QuantLoad, WhatTheFormatCannotHoldStaysDense) {
+  // Rows of 172: no whole number of blocks of 32.
+  ModelSection s;
+  s.dim = 64, s.layers = 1, s.heads = 4, s.ffn = 172;
+  const auto described = new_model(s, 100, 64);
+  Decoder decoder(described);
+  for (nn::Parameter* p : decoder.parameters().all()) nn::initialize(*p, 9, 1);
+  const fs::path odd = folder / "odd";
+  io::write_hf_folder(
+      odd.string(), config_json(described), Json::object(),
+      tensors_to_write(decoder, mx::float32), {}
+  );
+  const auto model =
+      load_model(odd.string(), {.quantize = parse_quant_target("4")});
+  ASSERT_EQ(model.report.kept_dense.size(), 1u);
+  EXPECT_EQ(model.report.kept_dense[0], "model.layers.0.mlp.down_proj.weight");
+  fs::remove_all(odd);
+}
+
+TEST(QuantTarget, NamesAndWrongNames) {
+  EXPECT_EQ(quant_target_name(parse_quant_target("none")), "none");
+  EXPECT_EQ(quant_target_name(parse_quant_target("4")), "q4_0");
+  EXPECT_EQ(quant_target_name(parse_quant_target("8")), "q8_0");
+  for (const char* wrong : {"", "3", "q9", "fp8", "affine4"}) {
+    EXPECT_THROW(parse_quant_target(wrong), UsageError) << wrong;
+  }
+}
+
+TEST(ReadChoice, ByMemoryDiskAndPageCache) {
+  using io::ReadMode;
+  constexpr std::size_t kGb = std::size_t{1} << 30;
+  const auto mode = [](ReadFacts f) { return choose_read(f).mode; };
+  EXPECT_EQ(mode({.bytes = 1 << 20}), ReadMode::mapped);
+  EXPECT_EQ(mode({.bytes = 8 * kGb, .resident = 8 * kGb}), ReadMode::mapped);
+  EXPECT_EQ(mode({.bytes = 8 * kGb, .free_memory = 9 * kGb}), ReadMode::direct);
+  EXPECT_EQ(
+      mode(
+          {.bytes = 8 * kGb,
+           .free_memory = 64 * kGb,
+           .disk_bytes_per_second = 3e9}
+      ),
+      ReadMode::direct
+  );
+  EXPECT_EQ(
+      mode(
+          {.bytes = 8 * kGb,
+           .free_memory = 64 * kGb,
+           .disk_bytes_per_second = 2e8}
+      ),
+      ReadMode::buffered
+  );
+}
+
+}  // namespace
+}  // namespace hearth::models
