@@ -21,6 +21,7 @@ std::vector<CaseGroup> case_groups() {
       {"quant", "products with quantised weights", quant_cases},
       {"train", "whole training steps", train_cases},
       {"infer", "prompts and decoding of whole models", infer_cases},
+      {"load", "models from disk, page cache and packed weights", load_cases},
       {"data", "tokenizers, reading records, making batches", dataset_cases},
   };
 }

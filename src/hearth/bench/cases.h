@@ -43,6 +43,8 @@ std::vector<BenchCase> quant_cases(const CaseContext& context);
 std::vector<BenchCase> train_cases(const CaseContext& context);
 // Prompts and decoding of whole models; none where no model is there.
 std::vector<BenchCase> infer_cases(const CaseContext& context);
+// Whole models from disk, page cache and packed weights.
+std::vector<BenchCase> load_cases(const CaseContext& context);
 std::vector<BenchCase> dataset_cases(const CaseContext& context);
 // Part of the group of datasets.
 std::vector<BenchCase> tokenizer_cases(const CaseContext& context);

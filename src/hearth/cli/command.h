@@ -58,6 +58,8 @@ void cmd_data_synth(Context& context, const std::vector<std::string>& words);
 void cmd_generate(Context& context, const std::vector<std::string>& words);
 void cmd_chat(Context& context, const std::vector<std::string>& words);
 void cmd_serve(Context& context, const std::vector<std::string>& words);
+void cmd_preload(Context& context, const std::vector<std::string>& words);
+void cmd_profile_load(Context& context, const std::vector<std::string>& words);
 void cmd_eval_ppl(Context& context, const std::vector<std::string>& words);
 void cmd_export_hf(Context& context, const std::vector<std::string>& words);
 void cmd_export_peft(Context& context, const std::vector<std::string>& words);

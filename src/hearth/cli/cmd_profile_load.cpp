@@ -1,0 +1,126 @@
+// hearth profile load: one start of a model, measured part by part, and which
+// part is slow.
+#include <fmt/format.h>
+
+#include "hearth/base/atomic_file.h"
+#include "hearth/base/error.h"
+#include "hearth/base/memory.h"
+#include "hearth/bench/measure.h"
+#include "hearth/cli/model_flags.h"
+#include "hearth/cli/start_profile.h"
+#include "hearth/hardware/process_peak.h"
+#include "hearth/infer/generator.h"
+#include "hearth/io/file_source.h"
+#include "hearth/models/quant_target.h"
+
+namespace hearth::cli {
+namespace {
+
+struct ProfileFlags {
+  ModelFlags model;
+  std::string html, read = "auto";
+  bool unpacked = false, cold = false;
+};
+
+void declare(Args& args, ProfileFlags& f) {
+  f.model.declare(args);
+  args.choice(
+      "--read", f.read, {"auto", "mapped", "read", "direct"},
+      "How bytes come in; auto: as the disk and the free memory suggest"
+  );
+  args.flag("--unpacked", f.unpacked, "Leave out what hearth preload has kept");
+  args.flag("--cold", f.cold, "Take the files out of the page cache first");
+  args.option("--html", f.html, "Write the timeline as a page to this file");
+  args.example(
+      "hearth profile load model/", "a table: phases, shards, tensor classes"
+  );
+  args.example(
+      "hearth profile load model/ --quant 4 --cold --html load.html",
+      "from disk to 4 bits, with a timeline to look at"
+  );
+  args.example(
+      "hearth profile load model/ --json --unpacked",
+      "as JSON, as if it had not been preloaded"
+  );
+}
+
+double first_token(const infer::TextModel& model) {
+  infer::GenerateOptions options;
+  options.max_tokens = 1;
+  const std::vector<std::int32_t> prompt =
+      model.tokenizer ? model.raw_prompt("Once upon a time")
+                      : std::vector<std::int32_t>{1, 2};
+  return infer::generate(
+             model.model, model.tokenizer, prompt, options,
+             [](const infer::GeneratedToken&) { return true; }
+         ).first_step_ms /
+         1e3;
+}
+
+StartProfile measure(const Context& context, const ProfileFlags& flags) {
+  StartProfile p;
+  p.model = flags.model.model;
+  p.quant =
+      models::quant_target_name(models::parse_quant_target(flags.model.quant));
+  ModelFlags wanted = flags.model;
+  wanted.packed = !flags.unpacked;
+  if (flags.read != "auto") {
+    wanted.read_mode = flags.read == "mapped"   ? io::ReadMode::mapped
+                       : flags.read == "direct" ? io::ReadMode::direct
+                                                : io::ReadMode::buffered;
+  }
+  if (flags.cold) wanted.drop_page_cache(context);
+  hardware::reset_process_peak();
+  reset_memory_peak();
+  profile::ProcessSampler sampler;
+  double load_ms = 0;
+  const auto model = wanted.load(context, &load_ms);
+  p.facts.first_token = first_token(model);
+  p.memory = sampler.stop();
+  const auto& timing = model.timing;
+  models::StartFacts& f = p.facts;
+  f.load = model.model.report;
+  f.header =
+      std::min(io::header_seconds(*model.model.source), timing.open_ms / 1e3);
+  f.open = timing.open_ms / 1e3 - f.header;
+  f.tokenizer = timing.text_ms / 1e3;
+  // The rest of what it took: describing the model, looking tensors up.
+  f.build = std::max(
+      0.0, load_ms / 1e3 - f.open - f.header - f.tokenizer - f.load.seconds
+  );
+  f.major_faults = p.memory.back().major_faults - p.memory.front().major_faults;
+  f.memory_stall = p.memory.back().memory_stall - p.memory.front().memory_stall;
+  models::ReadFacts machine;
+  wanted.options().machine(machine);
+  f.disk_bytes_per_second = machine.disk_bytes_per_second;
+  p.model_bytes = model.model.decoder->parameters().bytes();
+  p.peak_charged = memory_usage().peak;
+  p.peak_resident = hardware::process_peak();
+  p.slow = models::diagnose(f);
+  return p;
+}
+
+}  // namespace
+
+void cmd_profile_load(Context& context, const std::vector<std::string>& words) {
+  ProfileFlags flags;
+  Args args(
+      "profile load",
+      "Loads a model as generate, chat and serve do, up to the first token, "
+      "and "
+      "says where time and memory went: by phase, shard and class of tensors, "
+      "and which part is slow and why.",
+      context.common
+  );
+  declare(args, flags);
+  if (!context.parse(args, words)) return;
+  if (!flags.html.empty()) require_output_folder(flags.html);
+  const StartProfile p = measure(context, flags);
+  if (!flags.html.empty()) write_file_atomically(flags.html, to_html(p));
+  if (context.common.json) {
+    return context.json("hearth.profile.load/1", to_json(p));
+  }
+  context.print(to_text(p));
+}
+
+}  // namespace hearth::cli
