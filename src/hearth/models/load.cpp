@@ -161,6 +161,7 @@ LoadedModel load_model(
   model.compute = options.compute.value_or(compute_of(*source));
   model.options = options;
   model.options.progress = nullptr;
+  model.options.note = nullptr;
   const auto config = parse_config(source->config(), config_name(*source));
   model.decoder = std::make_unique<Decoder>(config);
   auto loading = std::make_unique<Loading>(
