@@ -8,6 +8,7 @@ redirected to, and rules by which it misbehaves.
 import hashlib
 import http.server
 import json
+import ssl
 import threading
 import urllib.parse
 
@@ -128,16 +129,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Hub:
-    def __init__(self):
+    def __init__(self, certificate=None, host="127.0.0.1"):
+        """certificate: a PEM file with certificate and key, for https."""
+        self.certificate = certificate
         self.repos, self.stored, self.rules, self.log = {}, {}, [], []
         self.token, self.trees = None, True
         self.lock = threading.Lock()
         self.servers = [self.serve(False), self.serve(True)]
-        self.address, self.storage_address = (f"http://127.0.0.1:{s.server_address[1]}" for s in self.servers)
+        scheme = "https" if certificate else "http"
+        self.address, self.storage_address = (f"{scheme}://{host}:{s.server_address[1]}" for s in self.servers)
 
     def serve(self, storage):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.hub, server.storage, server.daemon_threads = self, storage, True
+        if self.certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return server
 

@@ -118,6 +118,9 @@ class Works(Pull):
     def test_globs_all_and_one_file(self):
         self.pull("--include", "*.md", "--include", "tok*")
         self.assertEqual(sorted(os.listdir(self.snapshot)), ["README.md", "tokenizer.json"])
+        run = self.start("pull", "--include", "config*", "org/name", "--quiet")
+        self.assertEqual((run.communicate()[1], run.returncode), (b"", 0))
+        self.assertTrue((self.snapshot / "config.json").exists())
         self.pull("--all", "--exclude", "*.bin")
         self.assertEqual(len(os.listdir(self.snapshot)), len(FILES) - 1)
         self.pull(name="org/name/pytorch_model.bin")
@@ -166,7 +169,7 @@ class Works(Pull):
             self.assertEqual((run.returncode, run.out.strip()), (0, str(self.snapshot)))
         self.assertEqual(len(self.hub.log), before)
         self.blob("model.safetensors").unlink()
-        self.fails("the weights is missing", "--offline", code=2)
+        self.fails("a file of weights is missing", "--offline", code=2)
 
     def test_cache_folder_of_the_environment(self):
         for more, place in (({"HF_HUB_CACHE": "$HF_HOME/a"}, "a"), ({"HF_HOME": str(self.root / "b")}, "b/hub")):
@@ -466,6 +469,97 @@ class Redirects(Pull):
         self.hub.rule("GET", "signature=", status(403), times=2)
         self.assertEqual(self.pull().returncode, 0)
         self.assert_whole()
+
+
+class Encrypted(Pull):
+    def setUp(self):
+        super().setUp()
+        self.certificate = self.root / "localhost.pem"
+        key = self.root / "key.pem"
+        made = subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-addext",
+             "subjectAltName=DNS:localhost", "-days", "2", "-keyout", str(key), "-out", str(self.certificate)],
+            capture_output=True)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.certificate.write_text(self.certificate.read_text() + key.read_text())
+        plain = self.hub
+        self.hub = Hub(self.certificate, "localhost")
+        self.addCleanup(self.hub.__exit__)
+        self.hub.add("org/name", FILES)
+        self.hub.plain = plain.address
+        self.environment["HF_ENDPOINT"] = self.hub.address
+
+    def test_with_a_certificate_that_is_trusted(self):
+        run = self.pull(SSL_CERT_FILE=str(self.certificate))
+        self.assertEqual(run.returncode, 0, run.err)
+        self.assert_whole()
+
+    def test_with_one_that_is_not(self):
+        self.fails("is not trusted", code=2)
+        self.environment["HF_ENDPOINT"] = self.hub.address.replace("localhost", "127.0.0.1")
+        self.fails("is not trusted: IP address mismatch", SSL_CERT_FILE=str(self.certificate), code=2)
+        self.assertEqual(self.hub.log, [])
+
+    def test_never_falls_back_to_plain(self):
+        self.hub.rule("GET", "/api/", lambda h: h.reply(302, b"", {"Location": self.hub.plain + h.path}) or True)
+        self.fails("not encrypted", SSL_CERT_FILE=str(self.certificate))
+
+    def test_a_broken_connection_goes_on(self):
+        self.hub.rule("GET", "signature=", break_off(1_100_000, WEIGHTS), times=2)
+        self.assertEqual(self.pull("--retries", 1, SSL_CERT_FILE=str(self.certificate)).returncode, 0)
+        self.assert_whole()
+
+
+class Models(Pull):
+    """hf:ORG/NAME where a command takes a model."""
+
+    def setUp(self):
+        super().setUp()
+        golden = pathlib.Path(os.environ["HEARTH_SOURCE"]) / "tests/golden/models/llama-tied"
+        files = {name: (golden / name).read_bytes() for name in ("config.json", "model.safetensors")}
+        self.tiny = self.hub.add("org/tiny", files)
+
+    def run_hearth(self, *words, **more):
+        process = self.start(*words, **more)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out.decode(), err.decode()
+
+    def test_is_fetched_once_and_then_taken_from_the_cache(self):
+        code, out, err = self.run_hearth("inspect", "hf:org/tiny", "--json")
+        self.assertEqual(code, 0, err)
+        self.assertIn("not in the cache: fetching it", err)
+        self.assertEqual(json.loads(out)["schema"], "hearth.inspect/1")
+        before = len(self.hub.log)
+        code, out, err = self.run_hearth("inspect", f"hf:org/tiny@{self.tiny.commit}", HF_HUB_OFFLINE="1")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(self.run_hearth("generate", "hf:org/tiny", "--ids", "1,2", "--max-tokens", "2", "--quiet")[0], 0)
+        self.assertEqual(len(self.hub.log), before)
+
+    def test_of_a_recipe(self):
+        recipe = self.root / "r.yaml"
+        recipe.write_text("model: {from: 'hf:org/tiny'}\ndata: {train: x.jsonl}\n")
+        code, out, err = self.run_hearth("train", recipe, "--print-config")
+        self.assertEqual(code, 0, err)
+        self.assertIn(f"models--org--tiny/snapshots/{self.tiny.commit}", out)
+        self.assertIn("hf:org/tiny", out)
+
+    def test_that_is_not_there(self):
+        for model, phrase, more in (("hf:org/tiny", "is not in the cache (every file is missing)", {"HF_HUB_OFFLINE": "1"}),
+                                    ("hf:tiny", "must be named ORG/NAME", {}), ("hf:org/none", "no such model", {}),
+                                    ("hf:../../x", "must be named ORG/NAME", {})):
+            code, out, err = self.run_hearth("inspect", model, "--quiet", **more)
+            self.assertEqual((code, out), (2, ""), err)
+            self.assertIn(phrase, err)
+
+    def test_half_of_one_is_not_used(self):
+        index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+        files = {"config.json": b"{}", "model-00001-of-00002.safetensors": b"x", "model-00002-of-00002.safetensors": b"y",
+                 "model.safetensors.index.json": json.dumps(index).encode()}
+        self.hub.add("org/half", files)
+        self.pull("--exclude", "*2-of*", name="org/half")
+        code, _, err = self.run_hearth("inspect", "hf:org/half", HF_HUB_OFFLINE="1")
+        self.assertEqual(code, 2)
+        self.assertIn("model-00002-of-00002.safetensors is missing", err)
 
 
 class Interrupted(Pull):

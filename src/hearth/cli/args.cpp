@@ -87,7 +87,11 @@ void Args::option(
     std::vector<std::string>& value,
     const std::string& help
 ) {
-  state_->app.add_option(name, value, help)->type_name("TEXT");
+  // One word each time for these: the next may be the model.
+  const bool several = name != "--include" && name != "--exclude";
+  state_->app.add_option(name, value, help)
+      ->type_name("TEXT")
+      ->allow_extra_args(several);
 }
 
 void Args::option(

@@ -83,7 +83,7 @@ TEST_F(Cache, FindsAWholeModelOnly) {
   put("tokenizer.json");
   EXPECT_EQ(find().missing, "config.json");
   put("config.json", "{}");
-  EXPECT_EQ(find().missing, "the weights");
+  EXPECT_EQ(find().missing, "a file of weights");
   put(
       "model.safetensors.index.json",
       R"({"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})"

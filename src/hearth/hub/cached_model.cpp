@@ -86,7 +86,7 @@ void look_for_model(const RepoName& repo, CachedModel& out) {
       );
     }
     if (gguf.empty()) {
-      out.missing = config ? "the weights" : "config.json";
+      out.missing = config ? "a file of weights" : "config.json";
     } else {
       out.path = folder + "/" + gguf.front();
     }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -54,9 +55,12 @@ class Puller {
       events_.planned(out_);
     }
     if (options_.dry_run) return std::move(out_);
-    cache_.prepare();
-    check_space();
-    fetch_all();
+    // With every file here a cache that may only be read will do.
+    if (std::ranges::any_of(out_.files, std::not_fn(&PulledFile::was_here))) {
+      cache_.prepare();
+      check_space();
+      fetch_all();
+    }
     place_all();
     return std::move(out_);
   }
