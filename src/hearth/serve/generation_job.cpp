@@ -232,8 +232,11 @@ void GenerationJob::hear_end(std::size_t index, const infer::Event& event) {
     ++host_.metrics->cancelled;
     fail({503, "the server stopped before the answer was whole"});
   } else {
-    choice.whole.finish =
-        event.finish == infer::Finish::stop ? "stop" : "length";
+    // What was held back as the beginning of a call, and is none, is text.
+    if (choice.tools) add_parts(choice, choice.tools->finish());
+    choice.whole.finish = !choice.whole.tool_calls.is_null()    ? "tool_calls"
+                          : event.finish == infer::Finish::stop ? "stop"
+                                                                : "length";
     if (plan_.stream) {
       ChoicePart part{
           .index = choice.whole.index, .finish = choice.whole.finish
