@@ -36,7 +36,7 @@ function(hearth_area name)
     target_link_libraries(hearth_${name} PUBLIC mlx)
   endif()
   target_precompile_headers(hearth_${name} PRIVATE ${arg_PRECOMPILE})
-  _hearth_unity(hearth_${name} "${sources}" 6)
+  _hearth_unity(hearth_${name} "${sources}" 18)
 
   _hearth_glob(headers *.h)
   list(FILTER headers EXCLUDE REGEX "_(impl|test)\\.h$")

@@ -9,7 +9,6 @@ find_package(ZLIB REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 find_package(OpenSSL REQUIRED)
-pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 
 # yaml-cpp 0.7 exports a plain name, later ones a namespaced target.
 if(NOT TARGET yaml-cpp::yaml-cpp)

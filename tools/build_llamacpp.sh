@@ -23,7 +23,7 @@ cmake -S "$source" -B "$root/build" -DCMAKE_BUILD_TYPE=Release \
   -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF \
   -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
   -DLLAMA_BUILD_COMMON=OFF >"$root/configure.log"
-cmake --build "$root/build" --target llama -j "$jobs" >"$root/build.log"
+cmake --build "$root/build" --target llama -j "$jobs" >"$root/build.log" 2>&1
 archives=$(find "$root/build" -name 'lib*.a')
 # Archives that need each other: the linker goes round until all is found.
 c++ -std=c++17 -O2 -march=native "-DLLAMA_PEER_VERSION=\"$version\"" \

@@ -18,6 +18,7 @@ ALONE = re.compile(r'\s*#\s*define\b|using namespace\b|#include "hearth/.*_test(
 TEST = re.compile(r"(TEST|TEST_F|TEST_P|TYPED_TEST|INSTANTIATE_\w+)\(")
 SKIPPED = re.compile(r"(#|//|/\*|\}|\)|namespace\b|template\b|extern\b|using namespace\b)")
 DECLARED = re.compile(r"\b(?:struct|class|enum|union|concept|using)\s+(?:class\s+)?(?:\[\[.*?\]\]\s*)?([A-Za-z_]\w*)")
+PLAIN_ENUM = re.compile(r"^enum (?!class)[^{;]*\{([^}]*)\}", re.M)
 NAMED = re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:[(={;,]|$)")
 
 
@@ -25,6 +26,8 @@ def names(text):
     """Names that the file declares at file scope; more than there are does no
     harm. None when it cannot share a unit."""
     found = set()
+    for body in PLAIN_ENUM.findall(text):
+        found.update(re.findall(r"[A-Za-z_]\w*", body))
     for line in text.splitlines():
         if ALONE.match(line):
             return None

@@ -123,7 +123,8 @@ class Chat(Folder):
         self.config["max_position_embeddings"] = 1 << 16
         self.config["eos_token_id"] = None
         self.write_config()
-        terminal = Terminal("chat", self.model, "--temp", "1", "--max-tokens", "60000", "--kv-budget", "64")
+        terminal = Terminal("chat", self.model, "--temp", "1", "--max-tokens", "60000", "--kv-budget", "64",
+                            "--logit-bias", "299=-inf")
         self.addCleanup(terminal.close)
         terminal.until("> ")
         terminal.type("\x03")  # nothing runs: only a word about how to leave

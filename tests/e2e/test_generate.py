@@ -172,7 +172,8 @@ class Generate(Folder):
         small = self.generate(*words, "--kv", "int8")
         self.assertLess(small["kv_bytes"], half["kv_bytes"])
         self.assertLess(half["kv_bytes"], wide["kv_bytes"])
-        self.refused("generate", self.model, "-p", "x", "--kv", "fp32", says="bf16")
+        mixed = self.generate(*words, "--kv", "fp32")  # a bf16 model's
+        self.assertEqual(mixed["kv_bytes"], wide["kv_bytes"])
 
 
 class BadInput(Folder):

@@ -24,7 +24,8 @@ def safetensors(tensors):
 
 
 def inspect(*words):
-    return subprocess.run([HEARTH, "inspect", *map(str, words)], capture_output=True, text=True)
+    return subprocess.run([HEARTH, "inspect", *map(str, words)], capture_output=True, text=True,
+                          env={**os.environ, "HF_HUB_OFFLINE": "1"})
 
 
 class Inspect(unittest.TestCase):
@@ -84,7 +85,7 @@ class Inspect(unittest.TestCase):
             self.assertIn(phrase, run.stderr.splitlines()[0])
         run = inspect("hf:org/name", "--json")
         self.assertEqual(run.returncode, 2)
-        self.assertIn("hub", json.loads(run.stdout)["error"])
+        self.assertIn("not in the cache", json.loads(run.stdout)["error"])
 
 
 unittest.main()

@@ -10,6 +10,7 @@
 #include "hearth/base/aligned_buffer.h"
 #include "hearth/base/error.h"
 #include "hearth/base/thread_pool.h"
+#include "hearth/bench/onednn_limit.h"
 
 namespace hearth::bench {
 namespace {
@@ -41,6 +42,7 @@ bool resolve(void* library, const char* name, F& f) {
 void* open_library() {
   // Its threads must not spin while it is our turn.
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
+  limit_onednn_isa();
   const char* named = std::getenv("HEARTH_ONEDNN");
   for (const char* path :
        {named, ".deps/peers/lib/libdnnl.so.3", "libdnnl.so.3"}) {
@@ -143,6 +145,9 @@ std::shared_ptr<OneDnn> OneDnn::find() {
   if (!l.load() || l.version()->major != 3) return nullptr;
   const Library::Version& v = *l.version();
   peer->version_ = fmt::format("oneDNN {}.{}.{}", v.major, v.minor, v.patch);
+  if (const char* most = std::getenv("ONEDNN_MAX_CPU_ISA")) {
+    peer->version_ += fmt::format(" ({})", most);
+  }
   Library::take_our_threads();
   check(l.engine_create(&l.engine, kCpu, 0), "an engine");
   check(l.stream_create(&l.stream, l.engine, kInOrder), "a stream");

@@ -10,6 +10,7 @@
 #include <spawn.h>
 
 #include "hearth/base/error.h"
+#include "hearth/bench/onednn_limit.h"
 
 extern char** environ;
 
@@ -62,6 +63,7 @@ std::shared_ptr<PythonPeer> PythonPeer::start_program(
   for (const int end : {in[1], out[0]}) ::fcntl(end, F_SETFD, FD_CLOEXEC);
   // A rival that dies must not take us with it.
   std::signal(SIGPIPE, SIG_IGN);
+  limit_onednn_isa();
   std::shared_ptr<PythonPeer> peer(new PythonPeer);
   peer->process_ = spawn(words, in[0], out[1]);
   ::close(in[0]), ::close(out[1]);

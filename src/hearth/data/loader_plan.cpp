@@ -95,7 +95,7 @@ std::uint64_t Planner::length_of(
   return cache_->sets(config_.split)[source].length(document);
 }
 
-bool Planner::trains(const Piece& piece) const {
+bool Planner::trains(const DocumentPart& piece) const {
   const auto place =
       cache_->sets(config_.split)[piece.source].place(piece.document);
   if (!place.shard->has_spans()) return true;
@@ -127,7 +127,7 @@ void Planner::seek(const PlanPosition& position) {
 bool Planner::take_stream(
     PlanPosition& p,
     std::uint32_t want,
-    Piece& piece
+    DocumentPart& piece
 ) const {
   // Kept apart, a document's last token is a target only.
   const std::uint64_t unused = config_.cross_documents ? 0 : 1;
@@ -164,7 +164,7 @@ bool Planner::next_stream(BatchPlan& plan) {
   bool full = true;
   for (std::uint32_t row = 0; row < plan.rows && full; ++row) {
     std::uint32_t column = 0;
-    Piece piece;
+    DocumentPart piece;
     while (column < plan.length &&
            (full = take_stream(p, plan.length - column, piece))) {
       plan.samples.push_back(

@@ -12,7 +12,7 @@
 
 namespace hearth::data {
 
-struct Piece {
+struct DocumentPart {
   std::uint32_t source = 0, begin = 0, length = 0;
   std::uint64_t document = 0;
 };
@@ -32,8 +32,8 @@ struct PlanPosition {
   std::uint64_t step = 0, epoch = 0, index = 0;
   std::uint32_t offset = 0;  // kStream: into the document
   std::uint64_t emitted = 0;
-  std::vector<Piece> carried;  // left over from the window before
-  LoaderStats counts;          // of documents, so that a restart keeps them
+  std::vector<DocumentPart> carried;  // left over from the window before
+  LoaderStats counts;  // of documents, so that a restart keeps them
 };
 
 class Planner {
@@ -64,29 +64,37 @@ class Planner {
   bool have_window_ = false;
 
   std::uint64_t length_of(std::uint32_t source, std::uint64_t doc) const;
-  bool trains(const Piece& piece) const;
+  bool trains(const DocumentPart& piece) const;
   bool at_end(const PlanPosition& p) const;
   // kStream
   bool next_stream(BatchPlan& plan);
-  bool take_stream(PlanPosition& p, std::uint32_t want, Piece& piece) const;
+  bool take_stream(
+      PlanPosition& p,
+      std::uint32_t want,
+      DocumentPart& piece
+  ) const;
   // kPad, kPack
   bool next_windowed(BatchPlan& plan);
   bool build_window();
-  std::vector<Piece> collect(PlanPosition& p);
+  std::vector<DocumentPart> collect(PlanPosition& p);
   void add_document(
       const DocumentOrder::Item& item,
-      std::vector<Piece>& pieces
+      std::vector<DocumentPart>& pieces
   );
-  void arrange_pack(std::vector<Piece>& pieces, std::size_t waiting, bool last);
+  void arrange_pack(
+      std::vector<DocumentPart>& pieces,
+      std::size_t waiting,
+      bool last
+  );
   void deal_rows(
       std::size_t first,
-      const std::vector<std::vector<Piece>>& bins,
+      const std::vector<std::vector<DocumentPart>>& bins,
       const std::vector<std::uint32_t>& capacities,
       RandomStream& random
   );
-  void arrange_pad(std::vector<Piece>& pieces, bool last);
+  void arrange_pad(std::vector<DocumentPart>& pieces, bool last);
   std::vector<std::size_t> pad_rows(
-      const std::vector<Piece>& pieces,
+      const std::vector<DocumentPart>& pieces,
       const std::vector<std::size_t>& units,
       std::uint32_t length,
       bool last
@@ -98,8 +106,8 @@ class Planner {
 // `first` pieces go before all others: the shortest are left over each time
 // and would wait for ever. Returns the bins' contents and keeps what did not
 // fit in `pieces`.
-std::vector<std::vector<Piece>> best_fit_decreasing(
-    std::vector<Piece>& pieces,
+std::vector<std::vector<DocumentPart>> best_fit_decreasing(
+    std::vector<DocumentPart>& pieces,
     const std::vector<std::uint32_t>& capacities,
     std::size_t first = 0
 );

@@ -55,7 +55,7 @@ std::vector<std::uint32_t> plain_best_fit(
 TEST(LoaderPack, IsBestFitDecreasing) {
   RandomStream random{RandomKey(3)};
   for (int round = 0; round < 200; ++round) {
-    std::vector<Piece> pieces;
+    std::vector<DocumentPart> pieces;
     std::vector<std::uint32_t> items, capacities;
     for (std::uint64_t i = 0, n = random.below(60); i < n; ++i) {
       const auto length = static_cast<std::uint32_t>(1 + random.below(90));
@@ -80,7 +80,9 @@ TEST(LoaderPack, IsBestFitDecreasing) {
 }
 
 TEST(LoaderPack, WaitingPiecesGoFirst) {
-  std::vector<Piece> pieces = {{0, 0, 3, 1}, {0, 0, 10, 2}, {0, 0, 9, 3}};
+  std::vector<DocumentPart> pieces = {
+      {0, 0, 3, 1}, {0, 0, 10, 2}, {0, 0, 9, 3}
+  };
   const auto bins = best_fit_decreasing(pieces, {10}, 1);
   ASSERT_EQ(bins[0].size(), 1u);
   EXPECT_EQ(bins[0][0].document, 1u);

@@ -78,7 +78,7 @@ PlanPosition position_from_json(
     p.counts.untrained = json.at("untrained").get<std::uint64_t>();
     const auto& sets = cache.sets(config.split);
     for (const auto& c : json.at("carried")) {
-      const Piece piece{
+      const DocumentPart piece{
           c.at(0).get<std::uint32_t>(), c.at(2).get<std::uint32_t>(),
           c.at(3).get<std::uint32_t>(), c.at(1).get<std::uint64_t>()
       };

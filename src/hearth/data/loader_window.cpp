@@ -16,7 +16,7 @@ void shuffle(std::vector<T>& items, RandomStream& random) {
   }
 }
 
-std::uint64_t total_length(const std::vector<Piece>& pieces) {
+std::uint64_t total_length(const std::vector<DocumentPart>& pieces) {
   std::uint64_t total = 0;
   for (const auto& p : pieces) total += p.length;
   return total;
@@ -25,9 +25,9 @@ std::uint64_t total_length(const std::vector<Piece>& pieces) {
 // Fills the room left in bins with the beginnings of pieces that did not fit,
 // where the room is at least 1 / share of the bin.
 std::uint64_t fill_gaps(
-    std::vector<std::vector<Piece>>& bins,
+    std::vector<std::vector<DocumentPart>>& bins,
     const std::vector<std::uint32_t>& capacities,
-    std::vector<Piece>& pieces,
+    std::vector<DocumentPart>& pieces,
     std::uint32_t share
 ) {
   std::uint64_t cuts = 0;
@@ -35,8 +35,8 @@ std::uint64_t fill_gaps(
   for (std::size_t b = 0; b < bins.size() && next < pieces.size(); ++b) {
     std::uint64_t room = capacities[b] - total_length(bins[b]);
     while (room > 0 && room * share >= capacities[b] && next < pieces.size()) {
-      Piece& from = pieces[next];
-      Piece part = from;
+      DocumentPart& from = pieces[next];
+      DocumentPart part = from;
       part.length = static_cast<std::uint32_t>(
           std::min<std::uint64_t>(room, from.length)
       );
@@ -58,7 +58,7 @@ std::uint64_t fill_gaps(
 void add_row(
     BatchPlan& plan,
     std::uint32_t row,
-    const std::vector<Piece>& pieces
+    const std::vector<DocumentPart>& pieces
 ) {
   std::uint32_t column = 0;
   for (const auto& p : pieces) {
@@ -71,8 +71,8 @@ void add_row(
 
 }  // namespace
 
-std::vector<std::vector<Piece>> best_fit_decreasing(
-    std::vector<Piece>& pieces,
+std::vector<std::vector<DocumentPart>> best_fit_decreasing(
+    std::vector<DocumentPart>& pieces,
     const std::vector<std::uint32_t>& capacities,
     std::size_t first
 ) {
@@ -88,7 +88,7 @@ std::vector<std::vector<Piece>> best_fit_decreasing(
   for (std::uint32_t b = 0; b < capacities.size(); ++b) {
     rooms.insert({capacities[b], b});
   }
-  std::vector<std::vector<Piece>> bins(capacities.size());
+  std::vector<std::vector<DocumentPart>> bins(capacities.size());
   std::vector<bool> placed(pieces.size());
   for (const auto i : by_length) {
     const auto bin = rooms.lower_bound({pieces[i].length, 0});
@@ -99,7 +99,7 @@ std::vector<std::vector<Piece>> best_fit_decreasing(
     placed[i] = true;
     if (node.value().first > 0) rooms.insert(std::move(node));
   }
-  std::vector<Piece> rest;
+  std::vector<DocumentPart> rest;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (!placed[i]) rest.push_back(pieces[i]);
   }
@@ -125,7 +125,7 @@ bool Planner::build_window() {
   position_.counts = counts_;
   after_window_ = position_;
   after_window_.emitted = 0;
-  std::vector<Piece> pieces = collect(after_window_);
+  std::vector<DocumentPart> pieces = collect(after_window_);
   const bool last = at_end(after_window_);
   if (config_.arrange == Arrange::kPack) {
     arrange_pack(pieces, position_.carried.size(), last);
@@ -145,8 +145,8 @@ bool Planner::build_window() {
   return !window_.empty();
 }
 
-std::vector<Piece> Planner::collect(PlanPosition& p) {
-  std::vector<Piece> pieces = std::move(p.carried);
+std::vector<DocumentPart> Planner::collect(PlanPosition& p) {
+  std::vector<DocumentPart> pieces = std::move(p.carried);
   p.carried.clear();
   std::uint64_t tokens = total_length(pieces), fruitless = 0;
   while (!at_end(p) && (pieces.size() < config_.window ||
@@ -169,7 +169,7 @@ std::vector<Piece> Planner::collect(PlanPosition& p) {
 
 void Planner::add_document(
     const DocumentOrder::Item& item,
-    std::vector<Piece>& pieces
+    std::vector<DocumentPart>& pieces
 ) {
   const std::uint32_t longest = shapes_.longest();
   const std::size_t had = pieces.size();
@@ -189,7 +189,7 @@ void Planner::add_document(
       ++counts_.truncated;
     }
     for (std::uint64_t at = 0; at < inputs; at += longest) {
-      const Piece piece{
+      const DocumentPart piece{
           item.source, static_cast<std::uint32_t>(at),
           static_cast<std::uint32_t>(
               std::min<std::uint64_t>(longest, inputs - at)
@@ -207,7 +207,7 @@ void Planner::add_document(
 }
 
 void Planner::arrange_pack(
-    std::vector<Piece>& pieces,
+    std::vector<DocumentPart>& pieces,
     std::size_t waiting,
     bool last
 ) {
@@ -247,7 +247,7 @@ void Planner::arrange_pack(
 // before the batches get them.
 void Planner::deal_rows(
     std::size_t first,
-    const std::vector<std::vector<Piece>>& bins,
+    const std::vector<std::vector<DocumentPart>>& bins,
     const std::vector<std::uint32_t>& capacities,
     RandomStream& random
 ) {
@@ -268,7 +268,7 @@ void Planner::deal_rows(
   }
 }
 
-void Planner::arrange_pad(std::vector<Piece>& pieces, bool last) {
+void Planner::arrange_pad(std::vector<DocumentPart>& pieces, bool last) {
   std::vector<std::vector<std::size_t>> groups(config_.buckets.size());
   for (std::size_t i = 0; i < pieces.size(); i += unit_) {
     std::uint32_t length = pieces[i].length;
@@ -290,7 +290,7 @@ void Planner::arrange_pad(std::vector<Piece>& pieces, bool last) {
   }
   // In the order they came, so that none waits for ever.
   std::sort(left.begin(), left.end());
-  std::vector<Piece> kept;
+  std::vector<DocumentPart> kept;
   for (const auto i : left) {
     const auto from = pieces.begin() + static_cast<long>(i);
     if (!last) kept.insert(kept.end(), from, from + unit_);
@@ -300,7 +300,7 @@ void Planner::arrange_pad(std::vector<Piece>& pieces, bool last) {
 
 // Makes batches of one bucket's units; returns the units that fill none.
 std::vector<std::size_t> Planner::pad_rows(
-    const std::vector<Piece>& pieces,
+    const std::vector<DocumentPart>& pieces,
     const std::vector<std::size_t>& units,
     std::uint32_t length,
     bool last

@@ -6,6 +6,8 @@
 
 #include "hearth/hub/connection.h"
 
+struct addrinfo;  // <netdb.h>
+
 namespace hearth::hub {
 
 class Socket {
@@ -20,7 +22,7 @@ class Socket {
 
  private:
   void wait_for(short events, double seconds, const char* what) const;
-  bool try_connect(const struct addrinfo& address);
+  bool try_connect(const addrinfo& address);
 
   int descriptor_ = -1;
   Waiting waiting_;

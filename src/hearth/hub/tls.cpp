@@ -15,9 +15,6 @@ constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 struct FreeContext {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 };
-struct FreeSession {
-  void operator()(SSL* session) const { SSL_free(session); }
-};
 
 std::string error_text() {
   const unsigned long code = ERR_get_error();
@@ -52,6 +49,9 @@ bool is_address(const std::string& host) {
 }  // namespace
 
 struct Tls::State {
+  struct FreeSession {
+    void operator()(SSL* session) const { SSL_free(session); }
+  };
   Socket& socket;
   std::string host;
   std::unique_ptr<SSL, FreeSession> session;

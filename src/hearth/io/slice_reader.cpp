@@ -45,15 +45,6 @@ FileHandle open_file(const std::string& path, ReadMode mode) {
   return FileHandle::open(path, O_RDONLY, "read");
 }
 
-// One place of the ring: the slice it holds, or is to hold.
-struct Slot {
-  enum class Phase : unsigned char { free, reading, ready };
-  AlignedBuffer memory;
-  std::byte* base = nullptr;  // at a page's beginning
-  Phase phase = Phase::free;
-  std::span<const std::byte> bytes;
-};
-
 std::byte* page_start(AlignedBuffer& memory) {
   const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
   return memory.data() + ((at + kPage - 1) / kPage * kPage - at);
@@ -68,6 +59,15 @@ std::string_view name_of(ReadMode mode) {
 }
 
 struct SliceReader::State {
+  // One place of the ring: the slice it holds, or is to hold.
+  struct Slot {
+    enum class Phase : unsigned char { free, reading, ready };
+    AlignedBuffer memory;
+    std::byte* base = nullptr;  // at a page's beginning
+    Phase phase = Phase::free;
+    std::span<const std::byte> bytes;
+  };
+
   const ModelSource& source;
   std::vector<Slice> slices;
   SliceReaderOptions options;
@@ -257,7 +257,7 @@ double SliceReader::waited() const {
 
 std::size_t SliceReader::window_bytes() const {
   std::size_t n = 0;
-  for (const Slot& slot : state_->slots) n += slot.memory.size();
+  for (const auto& slot : state_->slots) n += slot.memory.size();
   return n;
 }
 

@@ -11,4 +11,8 @@ bool avx512() noexcept;
 bool amx() noexcept;
 bool neon() noexcept;
 
+// Whether CPUID says how large tiles are. Some virtual machines run AMX and
+// hide that, and libraries that ask die of it.
+bool tiles_described() noexcept;
+
 }  // namespace hearth::kernels::probe

@@ -20,5 +20,8 @@ bool avx512() noexcept {
 bool amx() noexcept {
   return false;
 }
+bool tiles_described() noexcept {
+  return false;
+}
 
 }  // namespace hearth::kernels::probe

@@ -31,9 +31,15 @@ bool avx512() noexcept {
 
 namespace {
 
+struct Cpuid {
+  unsigned eax, ebx = 0, ecx = 0, edx = 0;
+  explicit Cpuid(unsigned leaf) noexcept : eax(leaf) {
+    asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+  }
+};
+
 bool cpuid_has_amx() noexcept {
-  unsigned eax = 7, ebx = 0, ecx = 0, edx = 0;
-  asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+  const unsigned edx = Cpuid(7).edx;
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25;
   constexpr unsigned kAll = kBf16 | kTile | kInt8;
   return (edx & kAll) == kAll;
@@ -55,6 +61,11 @@ bool request_tile_state() noexcept {
 bool amx() noexcept {
   static const bool works = avx512() && cpuid_has_amx() && request_tile_state();
   return works;
+}
+
+bool tiles_described() noexcept {
+  constexpr unsigned kTileLeaf = 0x1D;
+  return Cpuid(0).eax >= kTileLeaf;
 }
 
 }  // namespace hearth::kernels::probe

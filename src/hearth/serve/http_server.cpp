@@ -17,6 +17,7 @@
 #include "hearth/base/log.h"
 #include "hearth/serve/http_connection_impl.h"
 #include "hearth/serve/listen_socket.h"
+#include "hearth/serve/wakeup.h"
 #include "hearth/serve/worker_queue.h"
 
 namespace hearth::serve {
@@ -24,40 +25,6 @@ namespace {
 
 // How often the clock is looked at when nothing happens.
 constexpr int kTickMs = 100;
-
-// Lets any thread end the loop's poll().
-class Wakeup {
- public:
-  Wakeup() {
-    if (pipe(ends_) != 0) throw IoError::from_errno("open", "a pipe");
-    for (const int fd : ends_) {
-      fcntl(fd, F_SETFL, O_NONBLOCK);
-      fcntl(fd, F_SETFD, FD_CLOEXEC);
-    }
-  }
-  ~Wakeup() {
-    close(ends_[0]);
-    close(ends_[1]);
-  }
-  Wakeup(const Wakeup&) = delete;
-  Wakeup& operator=(const Wakeup&) = delete;
-
-  void call() {
-    if (called_.exchange(true)) return;
-    // A full pipe wakes the loop just as well.
-    [[maybe_unused]] const ssize_t n = write(ends_[1], "", 1);
-  }
-  void answer() {
-    char bytes[16];
-    while (read(ends_[0], bytes, sizeof bytes) > 0) continue;
-    called_ = false;
-  }
-  int fd() const { return ends_[0]; }
-
- private:
-  int ends_[2] = {-1, -1};
-  std::atomic<bool> called_{false};
-};
 
 }  // namespace
 

@@ -39,22 +39,18 @@ std::shared_ptr<StateMasks> Grammar::masks(
   return known_.back().masks;
 }
 
-namespace {
-
-// Stacks of one text and of its copies, with the masks of where they stood.
-struct Table {
-  explicit Table(const grammar::Automaton& automaton)
-      : stacks(std::make_unique<Stacks>(automaton)) {}
-
-  static constexpr std::size_t kMaxMasks = 128;
-  std::mutex mutex;
-  std::unique_ptr<Stacks> stacks;
-  std::unordered_map<SetId, std::shared_ptr<const TokenSet>> masks;
-};
-
-}  // namespace
-
 struct GrammarState::State {
+  // Stacks of one text and of its copies, with the masks of where they stood.
+  struct Table {
+    explicit Table(const grammar::Automaton& automaton)
+        : stacks(std::make_unique<Stacks>(automaton)) {}
+
+    static constexpr std::size_t kMaxMasks = 128;
+    std::mutex mutex;
+    std::unique_ptr<Stacks> stacks;
+    std::unordered_map<SetId, std::shared_ptr<const TokenSet>> masks;
+  };
+
   std::shared_ptr<const Grammar> grammar;
   std::shared_ptr<const GrammarVocabulary> vocabulary;
   std::shared_ptr<StateMasks> state_masks;
@@ -149,7 +145,7 @@ GrammarState::GrammarState(
   state_->grammar = std::move(grammar);
   state_->vocabulary = std::move(vocabulary);
   state_->state_masks = state_->grammar->masks(state_->vocabulary);
-  state_->table = std::make_shared<Table>(state_->grammar->automaton());
+  state_->table = std::make_shared<State::Table>(state_->grammar->automaton());
   state_->set = state_->table->stacks->start();
 }
 
@@ -179,7 +175,7 @@ void GrammarState::mask(std::span<float> logits) {
     for (const std::int32_t id : vocabulary.stop_ids()) stops.add(id);
     return stops.mask(logits);
   }
-  const std::shared_ptr<Table> table = state_->table;  // it may be renewed
+  const auto table = state_->table;  // it may be renewed
   const std::lock_guard lock(table->mutex);
   const auto tokens = state_->mask();
   if (tokens->empty() && !state_->may_end()) {
@@ -203,7 +199,7 @@ void GrammarState::accept(std::int32_t id) {
     );
   };
   if (id < 0 || static_cast<std::size_t>(id) >= vocabulary.size()) refuse();
-  const std::shared_ptr<Table> table = state_->table;
+  const auto table = state_->table;
   const std::lock_guard lock(table->mutex);
   if (vocabulary.is_stop(id)) {
     if (!state_->may_end()) refuse();
