@@ -20,6 +20,7 @@ fi
 source=$root/llama_cpp_python-$version/vendor/llama.cpp
 [ -d "$source" ] || tar xzf "$sdist" -C "$root"
 cmake -S "$source" -B "$root/build" -DCMAKE_BUILD_TYPE=Release \
+  "-DCMAKE_CXX_FLAGS=-include $PWD/tools/llama_tiles_fix.h" \
   -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF \
   -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
   -DLLAMA_BUILD_COMMON=OFF >"$root/configure.log"

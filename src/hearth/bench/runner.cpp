@@ -33,51 +33,77 @@ double since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
+// The rival of a case. One that cannot run, or ends, leaves ours to be measured
+// alone.
+struct Rival {
+  Timed timed;
+  std::vector<double> seconds;
+  double spent = 0;
+  std::string missing;
+
+  explicit Rival(const BenchCase& c) {
+    if (!c.prepare_peer) return;
+    guarded([&] { timed = c.prepare_peer(); });
+  }
+  bool there() const { return static_cast<bool>(timed.run); }
+  void warm_up() {
+    guarded([&] { seconds_of(timed); });
+  }
+  void take_turn() {
+    guarded([&] {
+      seconds.push_back(seconds_of(timed));
+      spent += seconds.back();
+    });
+  }
+
+ private:
+  template <typename F>
+  void guarded(F&& f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      missing = e.what() + (e.hint().empty() ? "" : " (" + e.hint() + ")");
+      timed = {};
+      seconds.clear();
+    }
+  }
+};
+
 struct Samples {
   std::vector<double> ours, peers;
   std::function<void(Row&)> after, after_peer;
   std::string peer_missing;
 };
 
-// A rival that cannot run leaves ours to be measured alone.
-Timed start_peer(const BenchCase& c, std::string& missing) {
-  if (!c.prepare_peer) return {};
-  try {
-    return c.prepare_peer();
-  } catch (const Error& e) {
-    missing = e.what() + (e.hint().empty() ? "" : " (" + e.hint() + ")");
-    return {};
-  }
-}
-
 Samples measure(const BenchCase& c, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Timed ours = c.prepare();
-  Samples s;
-  const Timed peer = start_peer(c, s.peer_missing);
+  Rival rival(c);
   for (int i = 0; i < options.warm_up; ++i) {
     seconds_of(ours);
-    if (peer.run && i == 0) seconds_of(peer);
+    if (rival.there() && i == 0) rival.warm_up();
   }
-  double spent = 0, spent_by_peer = 0;
+  Samples s;
+  double spent = 0;
   for (int i = 0; i < options.max_repeats; ++i) {
     if (i >= options.min_repeats && spent >= options.seconds) break;
     const bool over = options.limit > 0 && since(start) > options.limit;
-    if (over && i > 0 && (!peer.run || !s.peers.empty())) break;
-    const bool peer_due =
-        peer.run && (std::ssize(s.peers) < options.min_peer_repeats ||
-                     spent_by_peer < options.seconds);
+    if (over && i > 0 && (!rival.there() || !rival.seconds.empty())) break;
+    const bool due = rival.there() &&
+                     (std::ssize(rival.seconds) < options.min_peer_repeats ||
+                      rival.spent < options.seconds);
     // ABBA: who goes first changes, so that neither side always follows the
     // other.
-    const bool peer_first = peer_due && i % 2 == 1;
-    if (peer_first) s.peers.push_back(seconds_of(peer));
+    const bool rival_first = due && i % 2 == 1;
+    if (rival_first) rival.take_turn();
     s.ours.push_back(seconds_of(ours));
-    if (peer_due && !peer_first) s.peers.push_back(seconds_of(peer));
+    if (due && !rival_first) rival.take_turn();
     spent += s.ours.back();
-    if (peer_due) spent_by_peer += s.peers.back();
   }
   s.after = ours.after;
-  s.after_peer = peer.after;
+  s.after_peer = rival.timed.after;
+  s.peers = std::move(rival.seconds);
+  s.peer_missing = std::move(rival.missing);
   return s;
 }
 

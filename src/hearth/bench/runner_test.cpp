@@ -104,6 +104,21 @@ TEST(Runner, APeerThatCannotRunLeavesOursAlone) {
   EXPECT_FALSE(to_json(row).contains("vs_peer"));
 }
 
+TEST(Runner, APeerThatEndsLeavesOursAlone) {
+  BenchCase c;
+  int turns = 0;
+  c.prepare = [] { return [] {}; };
+  c.prepare_peer = [&] {
+    return [&] {
+      if (++turns == 3) throw Error("it ended");
+    };
+  };
+  const Row row = run_case(c, {.min_repeats = 6, .seconds = 0});
+  EXPECT_EQ(row.repeats, 6);
+  EXPECT_EQ(row.peer_missing, "it ended");
+  EXPECT_FALSE(row.vs_peer);
+}
+
 TEST(Runner, BothSidesMayAddWhatTheyKnow) {
   BenchCase c;
   c.unit = "tokens/s";

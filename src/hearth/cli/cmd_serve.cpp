@@ -7,6 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
+#include "hearth/cli/engine_flags.h"
 #include "hearth/cli/interrupt.h"
 #include "hearth/cli/serve_flags.h"
 #include "hearth/cli/version.h"
@@ -35,20 +36,36 @@ std::shared_ptr<serve::ServedText> text_side(
   return out;
 }
 
-// The model lives as long as the engine that runs it.
+// Both live as long as the engine that runs them.
+struct Models {
+  infer::TextModel model, draft;
+};
+
 std::shared_ptr<infer::Engine> start_engine(
     const Context& context,
     const ServeFlags& flags,
     const std::shared_ptr<const data::Tokenizer>& tokenizer,
-    infer::TextModel& model
+    Models& models
 ) {
   double load_ms = 0;
+  infer::EngineOptions options = flags.engine();
+  if (!flags.draft.empty()) {
+    options.make_draft = [&] {
+      ModelFlags draft;
+      draft.model = flags.draft, draft.dtype = flags.model.dtype;
+      double draft_ms = 0;
+      models.draft = draft.load(context, &draft_ms);
+      load_ms += draft_ms;
+      check_draft(models.model, models.draft);
+      return infer::make_runner(models.draft.model, {.kv = flags.runner().kv});
+    };
+  }
   const auto engine = std::make_shared<infer::Engine>(
       [&] {
-        model = flags.model.load(context, &load_ms);
-        return infer::make_runner(model.model, flags.runner());
+        models.model = flags.model.load(context, &load_ms);
+        return infer::make_runner(models.model.model, flags.runner());
       },
-      tokenizer, flags.engine()
+      tokenizer, options
   );
   const infer::KvPool pool = engine->stats().pool;
   context.note(
@@ -150,7 +167,7 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
   const InterruptGuard guard;
 
   // Outlives the engine, which the service holds.
-  infer::TextModel model;
+  Models loaded;
   std::unique_ptr<serve::Service> service;
   // Before the model is read, so that a port that is taken costs no wait.
   serve::HttpServer server(
@@ -159,7 +176,7 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
         service->handle(std::move(request), std::move(reply));
       }
   );
-  const auto engine = start_engine(context, flags, text->tokenizer, model);
+  const auto engine = start_engine(context, flags, text->tokenizer, loaded);
   const auto models = served_models(flags, engine, text);
   const bool keys = !options.access.keys.empty();
   options.more_metrics = [&] { return http_metrics(server.counters()); };

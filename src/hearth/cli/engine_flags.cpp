@@ -33,7 +33,14 @@ std::pair<std::int32_t, float> parse_bias(const std::string& text) {
   return {id, value};
 }
 
-// Guesses are ids, so both models must mean the same by them.
+infer::KvType kept_as(infer::KvType asked, const infer::TextModel& model) {
+  if (asked != infer::KvType::automatic) return asked;
+  return model.model.compute == mlx::core::float32 ? infer::KvType::float32
+                                                   : infer::KvType::bfloat16;
+}
+
+}  // namespace
+
 void check_draft(const infer::TextModel& model, const infer::TextModel& draft) {
   if (!model.tokenizer || !draft.tokenizer) return;
   const auto limit = static_cast<std::int32_t>(model.tokenizer->id_limit());
@@ -50,14 +57,6 @@ void check_draft(const infer::TextModel& model, const infer::TextModel& draft) {
     );
   }
 }
-
-infer::KvType kept_as(infer::KvType asked, const infer::TextModel& model) {
-  if (asked != infer::KvType::automatic) return asked;
-  return model.model.compute == mlx::core::float32 ? infer::KvType::float32
-                                                   : infer::KvType::bfloat16;
-}
-
-}  // namespace
 
 int flag_number(std::int64_t value, const char* name, int least) {
   if (value < least || value > INT32_MAX) {
@@ -163,6 +162,11 @@ void EngineFlags::declare(Args& args) {
       "Guess ahead what followed the last time these many tokens came; 0: no"
   );
   args.option("--draft-tokens", draft_tokens, "Guesses a step at most");
+  args.option(
+      "--prefix-dir", prefix_folder,
+      "Keep prompts in this folder, so that a later run need not compute them"
+  );
+  args.option("--prefix-gb", prefix_gb, "GiB that the folder may have");
   args.flag(
       "--batch-invariant", batch_invariant,
       "Same seed, same text, whatever else is in the batch; slower"
@@ -195,6 +199,8 @@ std::unique_ptr<ModelEngine> EngineFlags::start(
   options.ngram = flag_number(ngram, "--ngram");
   options.draft_tokens = flag_number(draft_tokens, "--draft-tokens", 1);
   options.prefix_folder = prefix_folder;
+  options.prefix_bytes =
+      static_cast<std::size_t>(flag_number(prefix_gb, "--prefix-gb", 1)) << 30;
   if (!draft.empty() && options.ngram > 0) {
     throw UsageError("give one of --draft and --ngram");
   }

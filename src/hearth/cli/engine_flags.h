@@ -46,7 +46,7 @@ struct ModelEngine {
 
 struct EngineFlags {
   std::string kv = "auto", products = "auto", draft, prefix_folder;
-  std::int64_t ngram = 0, draft_tokens = 4, kv_budget_mib = 0;
+  std::int64_t ngram = 0, draft_tokens = 4, kv_budget_mib = 0, prefix_gb = 4;
   bool batch_invariant = false;
 
   void declare(Args& args);
@@ -60,6 +60,9 @@ struct EngineFlags {
  private:
   infer::RunnerOptions runner_options() const;
 };
+
+// Throws UsageError unless the draft's ids mean what the model's do.
+void check_draft(const infer::TextModel& model, const infer::TextModel& draft);
 
 // A flag's number as an int; UsageError when it is below least or no int.
 int flag_number(std::int64_t value, const char* name, int least = 0);

@@ -77,7 +77,7 @@ void ServeFlags::declare(Args& args) {
   args.option("--timeout", timeout_s, "Seconds an answer may take");
   args.option("--drain", drain_s, "Seconds that answers get after SIGTERM");
   args.choice(
-      "--kv", kv, {"auto", "bf16", "fp32", "int8"},
+      "--kv", kv, {"auto", "bf16", "fp16", "fp32", "int8"},
       "How keys and values are kept; auto: as it computes"
   );
   args.option(
@@ -93,6 +93,21 @@ void ServeFlags::declare(Args& args) {
       "--no-prefix-cache", no_prefix_cache,
       "Forget each prompt after its answer"
   );
+  args.option(
+      "--prefix-dir", prefix_folder,
+      "Keep prompts in this folder too, for the next start"
+  );
+  args.option("--prefix-gb", prefix_gb, "GiB that the folder may have");
+  args.option(
+      "--draft", draft,
+      "A smaller MODEL of the same vocabulary that guesses ahead; the text "
+      "stays the same"
+  );
+  args.option(
+      "--ngram", ngram,
+      "Guess ahead what followed the last time these many tokens came; 0: no"
+  );
+  args.option("--draft-tokens", draft_tokens, "Guesses a step at most");
   declare_examples(args);
 }
 
@@ -148,6 +163,18 @@ infer::EngineOptions ServeFlags::engine() const {
   out.max_queue =
       static_cast<std::size_t>(checked(max_queue, "--queue", 0, 1'000'000));
   out.prefix_cache = !no_prefix_cache;
+  out.prefix_folder = prefix_folder;
+  out.prefix_bytes =
+      static_cast<std::size_t>(checked(prefix_gb, "--prefix-gb", 1, 1 << 20))
+      << 30;
+  if (no_prefix_cache && !prefix_folder.empty()) {
+    throw UsageError("give one of --prefix-dir and --no-prefix-cache");
+  }
+  if (!draft.empty() && ngram > 0) {
+    throw UsageError("give one of --draft and --ngram");
+  }
+  out.ngram = checked(ngram, "--ngram", 0, 64);
+  out.draft_tokens = checked(draft_tokens, "--draft-tokens", 1, 64);
   out.batch_invariant = batch_invariant;
   return out;
 }
@@ -156,6 +183,7 @@ infer::RunnerOptions ServeFlags::runner() const {
   infer::RunnerOptions out;
   out.kv = kv == "int8"   ? infer::KvType::int8
            : kv == "bf16" ? infer::KvType::bfloat16
+           : kv == "fp16" ? infer::KvType::float16
            : kv == "fp32" ? infer::KvType::float32
                           : infer::KvType::automatic;
   if (!kv_memory.empty()) {

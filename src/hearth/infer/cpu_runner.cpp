@@ -111,6 +111,30 @@ int CpuRunner::pages_for(SequenceId sequence, int more_tokens) const {
   return pages_.pages_for(pages_.find(sequence), more_tokens);
 }
 
+std::vector<std::span<const std::byte>> CpuRunner::page_bytes(
+    SequenceId sequence
+) const {
+  std::vector<std::span<const std::byte>> out;
+  for (const std::byte* page : pages_.find(sequence).at) {
+    out.emplace_back(page, pool().page_bytes);
+  }
+  return out;
+}
+
+std::vector<std::span<std::byte>> CpuRunner::restore(
+    SequenceId sequence,
+    int tokens
+) {
+  auto& found = pages_.find(sequence);
+  const int need = pages_.pages_for(found, tokens);
+  if (need > pool().free_pages) throw_pool_full(need, pool());
+  pages_.reserve(found, tokens);
+  found.length = tokens;
+  std::vector<std::span<std::byte>> out;
+  for (std::byte* page : found.at) out.emplace_back(page, pool().page_bytes);
+  return out;
+}
+
 bool CpuRunner::steps_in_bytes(const RunnerPart& part) const {
   if (options_.products == QuantProducts::int8) return true;
   if (options_.products == QuantProducts::exact) return false;

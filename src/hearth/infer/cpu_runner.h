@@ -36,6 +36,13 @@ class CpuRunner : public Runner {
   int length(SequenceId sequence) const override;
   void truncate(SequenceId sequence, int tokens) override;
   int pages_for(SequenceId sequence, int more_tokens) const override;
+  std::vector<std::span<const std::byte>> page_bytes(
+      SequenceId sequence
+  ) const override;
+  std::vector<std::span<std::byte>> restore(
+      SequenceId sequence,
+      int tokens
+  ) override;
   std::span<const float> step(std::span<const RunnerPart> parts) override;
 
   // Bytes of weights that a step of one token reads.

@@ -59,7 +59,9 @@ struct EngineOptions {
   // max_batch others are before it.
   std::size_t max_queue = 256;
   bool prefix_cache = true;
-  std::string prefix_folder;  // prompts kept on disk; empty: none
+  // Prompts kept on disk, at most so many bytes of them; empty: none.
+  std::string prefix_folder;
+  std::size_t prefix_bytes = std::size_t{4} << 30;
   // Guesses of coming tokens that one step checks (speculator.h): by the last
   // `ngram` tokens' earlier occurrence, or by a smaller model of the same
   // vocabulary, made on the engine's thread. The text is the same without.

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <future>
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "hearth/base/json.h"
@@ -92,6 +94,24 @@ TEST_F(EngineOfModel, KeptBeginningsChangeNothing) {
   ask(*live, second, two);
   EXPECT_GE(two.wait().cached_tokens, 21);
   EXPECT_EQ(two.ids, plain(second));
+}
+
+TEST_F(EngineOfModel, BeginningsComeBackFromDisk) {
+  runner.page_tokens = 16;
+  EngineOptions options;
+  const fs::path folder = fs::temp_directory_path() /
+                          ("hearth-engine-prefix-" + std::to_string(getpid()));
+  options.prefix_folder = folder.string();
+  Request r = request(1);
+  for (int i = 0; i < 60; ++i) r.prompt.push_back(i % 40);
+  for (const int cached : {0, 64}) {
+    const auto live = engine(options);
+    Heard heard;
+    ask(*live, r, heard);
+    EXPECT_EQ(heard.wait().cached_tokens, cached);
+    EXPECT_EQ(heard.ids, plain(r));
+  }
+  fs::remove_all(folder);
 }
 
 TEST_F(EngineOfModel, GuessesChangeNothingWhereRowsAreInvariant) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace hearth::infer {
 
@@ -53,6 +54,22 @@ class Runner {
   virtual void truncate(SequenceId sequence, int tokens) = 0;
   // Pages that step() would take from the pool for that many more tokens.
   virtual int pages_for(SequenceId sequence, int more_tokens) const = 0;
+
+  // The bytes of a sequence's pages, in order, until the next call; none where
+  // pages are not bytes. What they mean is the runner's own.
+  virtual std::vector<std::span<const std::byte>> page_bytes(
+      SequenceId /*sequence*/
+  ) const {
+    return {};
+  }
+  // Makes an empty sequence one of `tokens` tokens in whole pages, whose bytes
+  // the caller then puts where it is told. The pool must have the pages.
+  virtual std::vector<std::span<std::byte>> restore(
+      SequenceId /*sequence*/,
+      int /*tokens*/
+  ) {
+    return {};
+  }
 
   // Feeds every part and returns float32 rows [rows, vocabulary]: of each part
   // in order no row, its last token's, or one a token. They stay valid until

@@ -41,6 +41,11 @@ Scheduler::Scheduler(
   limit_ = static_cast<int>(std::min<std::int64_t>(
       runner_.context(), std::max<std::int64_t>(tokens, 0)
   ));
+  if (options.prefix_cache && !options.prefix_folder.empty()) {
+    store_ = std::make_unique<PrefixStore>(
+        runner, options.prefix_folder, options.prefix_bytes
+    );
+  }
 }
 
 Scheduler::~Scheduler() {
@@ -116,6 +121,21 @@ Scheduler::Beginning Scheduler::beginning_of(const Job& job) {
   return out;
 }
 
+// What a file has more of than memory becomes a sequence that is kept.
+void Scheduler::bring_from_disk(const Job& job, PrefixCache::Match& match) {
+  if (!store_ || job.scored() >= 0) return;
+  const auto wanted = std::span(job.tokens()).first(job.tokens().size() - 1);
+  const int adapter = job.request().adapter;
+  const int there = store_->find(wanted, adapter);
+  if (there < match.tokens + kLeastShared) return;
+  const int pages = there / runner_.pool().page_tokens;
+  if (!make_room(pages + pages_committed(), match.sequence)) return;
+  const SequenceId sequence = store_->read(wanted, there, adapter);
+  if (sequence < 0) return;
+  cache_.keep(sequence, wanted.first(static_cast<std::size_t>(there)), adapter);
+  match = {sequence, there};
+}
+
 bool Scheduler::make_room(int pages, SequenceId except) {
   while (runner_.pool().free_pages < pages) {
     if (!cache_.evict(except)) return false;
@@ -140,6 +160,7 @@ bool Scheduler::admit_first() {
   Job& job = *waiting_.front();
   Beginning from = beginning_of(job);
   if (from.wait) return false;
+  bring_from_disk(job, from.match);
   const int page = runner_.pool().page_tokens;
   const int all = ceil_div(std::min(job.length() + 1, limit_), page);
   const int committed = pages_committed();
@@ -395,11 +416,11 @@ void Scheduler::retire() {
     if (job->sequence < 0) return true;
     const int held = runner_.length(job->sequence);
     if (options_.prefix_cache && held >= kLeastShared) {
-      cache_.keep(
-          job->sequence,
-          std::span(job->tokens()).first(static_cast<std::size_t>(held)),
-          job->request().adapter
-      );
+      const auto tokens =
+          std::span(job->tokens()).first(static_cast<std::size_t>(held));
+      const int adapter = job->request().adapter;
+      if (store_) store_->write(job->sequence, tokens, adapter);
+      cache_.keep(job->sequence, tokens, adapter);
     } else {
       close(*job);
     }

@@ -5,6 +5,7 @@
 
 #include "hearth/infer/job.h"
 #include "hearth/infer/prefix_cache.h"
+#include "hearth/infer/prefix_store.h"
 #include "hearth/infer/speculator.h"
 
 namespace hearth::infer {
@@ -50,6 +51,7 @@ class Scheduler {
   Runner& runner_;
   EngineOptions options_;
   PrefixCache cache_;
+  std::unique_ptr<PrefixStore> store_;  // null: nothing is kept on disk
   std::unique_ptr<Speculator> speculator_;
   int limit_;
   // A step that was refused memory runs with fewer until one of them ends.
@@ -62,6 +64,7 @@ class Scheduler {
   int pending(const Job& job) const;
   int pages_committed() const;
   Beginning beginning_of(const Job& job);
+  void bring_from_disk(const Job& job, PrefixCache::Match& match);
   bool make_room(int pages, SequenceId except);
   void admit();
   bool admit_first();

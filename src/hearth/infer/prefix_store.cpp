@@ -1,0 +1,333 @@
+#include "hearth/infer/prefix_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/file_handle.h"
+#include "hearth/base/log.h"
+#include "hearth/infer/prefix_cache.h"
+
+namespace hearth::infer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Shorter ones are computed as fast as they are read.
+constexpr int kLeastPages = 2;
+// More files than these are not looked through.
+constexpr std::size_t kMostFiles = 4096;
+constexpr char kMagic[8] = {'H', 'R', 'T', 'H', 'K', 'V', '0', '1'};
+constexpr const char* kEnding = ".kv";
+
+// A file: this head, the tokens, the pages, and the hash of all of it.
+struct Head {
+  char magic[8];
+  std::uint64_t weights_high, weights_low, page_bytes;
+  std::uint32_t page_tokens, pages;
+
+  std::size_t tokens() const { return std::size_t{pages} * page_tokens; }
+  std::size_t page_offset() const {
+    return sizeof(Head) + tokens() * sizeof(std::int32_t);
+  }
+  std::size_t hash_offset() const { return page_offset() + pages * page_bytes; }
+};
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+void read_all(
+    const FileHandle& file,
+    std::span<std::byte> out,
+    std::size_t offset
+) {
+  if (file.read_at(out, offset) != out.size()) {
+    throw FormatError(
+        fmt::format("[infer.PrefixStore] {} must be longer", file.path())
+    );
+  }
+}
+
+// The head of a file of this pool; nothing when it is of another.
+std::optional<Head> read_head(const FileHandle& file, const KvPool& pool) {
+  Head head{};
+  read_all(file, std::as_writable_bytes(std::span(&head, 1)), 0);
+  const bool ours = std::memcmp(head.magic, kMagic, sizeof kMagic) == 0 &&
+                    head.page_bytes == pool.page_bytes &&
+                    std::cmp_equal(head.page_tokens, pool.page_tokens) &&
+                    std::cmp_less_equal(head.pages, pool.pages);
+  return ours ? std::optional(head) : std::nullopt;
+}
+
+std::vector<std::int32_t> read_tokens(
+    const FileHandle& file,
+    const Head& head
+) {
+  std::vector<std::int32_t> out(head.tokens());
+  read_all(file, std::as_writable_bytes(std::span(out)), sizeof(Head));
+  return out;
+}
+
+}  // namespace
+
+PrefixStore::PrefixStore(
+    Runner& runner,
+    std::string folder,
+    std::size_t max_bytes
+)
+    : runner_(runner), folder_(std::move(folder)), max_bytes_(max_bytes) {
+  std::error_code failed;
+  fs::create_directories(folder_, failed);
+  if (failed) {
+    throw IoError(
+        fmt::format(
+            "[infer.PrefixStore] {} must be a folder that can be written: {}",
+            folder_, failed.message()
+        )
+    );
+  }
+  if (!weights_of(-1)) {
+    throw UsageError(
+        "[infer.PrefixStore] prompts can be kept on disk only where a model "
+        "runs on the CPU without a graph, which this one does not"
+    );
+  }
+  list();
+}
+
+// A page of tokens from all over the vocabulary: what comes of them depends on
+// every matrix, and with a shared embedding the logits on all of its rows.
+std::optional<Hash128> PrefixStore::weights_of(int adapter) {
+  const auto known = weights_.find(adapter);
+  if (known != weights_.end()) return known->second;
+  const KvPool pool = runner_.pool();
+  if (pool.free_pages < 1) return std::nullopt;
+  const int count = std::min(pool.page_tokens, runner_.context());
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < count; ++i) {
+    ids.push_back(
+        static_cast<std::int32_t>(
+            std::int64_t{runner_.vocabulary()} * i / count
+        )
+    );
+  }
+  const SequenceId sequence = runner_.open(adapter);
+  const RunnerPart part{sequence, ids, LogitsOf::last};
+  std::span<const float> logits;
+  try {
+    logits = runner_.step({&part, 1});
+  } catch (const OutOfMemory&) {
+    runner_.close(sequence);
+    return std::nullopt;
+  }
+  ContentHash hash;
+  hash.field(runner_.batch_invariant() ? 1U : 0U);
+  hash.bytes(logits.data(), logits.size_bytes());
+  const auto pages = runner_.page_bytes(sequence);
+  for (const auto page : pages) hash.bytes(page.data(), page.size());
+  runner_.close(sequence);
+  if (pages.empty()) return std::nullopt;
+  return weights_[adapter] = hash.digest();
+}
+
+void PrefixStore::list() {
+  std::error_code failed;
+  for (const auto& item : fs::directory_iterator(folder_, failed)) {
+    if (item.path().extension() != kEnding) continue;
+    if (entries_.size() == kMostFiles) break;
+    try {
+      const auto file =
+          FileHandle::open(item.path().string(), O_RDONLY, "read");
+      const auto head = read_head(file, runner_.pool());
+      if (!head) continue;
+      entries_.push_back(
+          {item.path().string(),
+           {head->weights_high, head->weights_low},
+           read_tokens(file, *head),
+           static_cast<std::size_t>(item.file_size()),
+           item.last_write_time().time_since_epoch().count()}
+      );
+      clock_ = std::max(clock_, entries_.back().used);
+    } catch (const std::exception&) {  // another process's, or damaged
+    }
+  }
+}
+
+std::size_t PrefixStore::bytes() const {
+  std::size_t sum = 0;
+  for (const Entry& e : entries_) sum += e.bytes;
+  return sum;
+}
+
+PrefixStore::Entry* PrefixStore::best(
+    std::span<const std::int32_t> tokens,
+    int adapter,
+    int& most
+) {
+  const auto weights = weights_of(adapter);
+  Entry* found = nullptr;
+  most = 0;
+  for (Entry& e : entries_) {
+    if (!weights || e.weights != *weights) continue;
+    const int n = common_prefix(e.tokens, tokens);
+    if (n > most) found = &e, most = n;
+  }
+  const int page = runner_.pool().page_tokens;
+  most = most / page * page;
+  return most > 0 ? found : nullptr;
+}
+
+int PrefixStore::find(std::span<const std::int32_t> tokens, int adapter) {
+  int most = 0;
+  best(tokens, adapter, most);
+  return most;
+}
+
+void PrefixStore::remove(const Entry& entry) {
+  std::error_code ignored;
+  fs::remove(entry.path, ignored);
+  const std::string path = entry.path;
+  std::erase_if(entries_, [&](const Entry& e) { return e.path == path; });
+}
+
+SequenceId PrefixStore::read(
+    std::span<const std::int32_t> tokens,
+    int count,
+    int adapter
+) {
+  int most = 0;
+  Entry* entry = best(tokens, adapter, most);
+  if (entry == nullptr || most < count) return -1;
+  const SequenceId sequence = runner_.open(adapter);
+  try {
+    const auto file = FileHandle::open(entry->path, O_RDONLY, "read");
+    const auto head = read_head(file, runner_.pool());
+    const auto held = head ? read_tokens(file, *head) : entry->tokens;
+    if (!head || held != entry->tokens) throw FormatError("it was replaced");
+    const auto pages = runner_.restore(sequence, count);
+    // All of it is hashed, and what is not wanted goes through a page aside.
+    Hash64 hash;
+    hash.update(&*head, sizeof(Head));
+    hash.update(held.data(), held.size() * sizeof(std::int32_t));
+    std::vector<std::byte> aside(head->page_bytes);
+    for (std::size_t i = 0; i < head->pages; ++i) {
+      const std::span<std::byte> to = i < pages.size() ? pages[i] : aside;
+      read_all(file, to, head->page_offset() + i * head->page_bytes);
+      hash.update(to.data(), to.size());
+    }
+    std::uint64_t wanted = 0;
+    read_all(
+        file, std::as_writable_bytes(std::span(&wanted, 1)), head->hash_offset()
+    );
+    if (wanted != hash.digest()) throw FormatError("its bytes are not right");
+  } catch (const std::exception& e) {
+    runner_.close(sequence);
+    log_warning("prompt {} on disk is not used: {}", entry->path, e.what());
+    remove(*entry);
+    return -1;
+  }
+  entry->used = ++clock_;
+  std::error_code ignored;
+  fs::last_write_time(entry->path, fs::file_time_type::clock::now(), ignored);
+  return sequence;
+}
+
+void PrefixStore::make_room(std::size_t wanted) {
+  while (!entries_.empty() && bytes() + wanted > max_bytes_) {
+    remove(*std::ranges::min_element(entries_, {}, &Entry::used));
+  }
+}
+
+// Not synced: a crash leaves a file whose hash is wrong, and a prompt is
+// computed once more.
+void PrefixStore::save(const Entry& entry, SequenceId sequence) const {
+  const KvPool pool = runner_.pool();
+  Head head{};
+  std::memcpy(head.magic, kMagic, sizeof kMagic);
+  head.weights_high = entry.weights.high, head.weights_low = entry.weights.low;
+  head.page_bytes = pool.page_bytes;
+  head.page_tokens = static_cast<std::uint32_t>(pool.page_tokens);
+  head.pages =
+      static_cast<std::uint32_t>(entry.tokens.size() / head.page_tokens);
+  const std::string temporary =
+      fmt::format("{}.{}.part", entry.path, ::getpid());
+  try {
+    auto file = FileHandle::open(
+        temporary, O_WRONLY | O_CREAT | O_TRUNC, "write", 0600
+    );
+    Hash64 hash;
+    const auto put = [&](std::span<const std::byte> bytes) {
+      file.write(bytes);
+      hash.update(bytes.data(), bytes.size());
+    };
+    put(bytes_of(head));
+    put(std::as_bytes(std::span(entry.tokens)));
+    const auto pages = runner_.page_bytes(sequence);
+    for (std::size_t i = 0; i < head.pages; ++i) put(pages[i]);
+    const std::uint64_t digest = hash.digest();
+    file.write(bytes_of(digest));
+    file.close();
+    fs::rename(temporary, entry.path);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+}
+
+void PrefixStore::write(
+    SequenceId sequence,
+    std::span<const std::int32_t> tokens,
+    int adapter
+) {
+  const KvPool pool = runner_.pool();
+  const int whole = static_cast<int>(tokens.size()) / pool.page_tokens;
+  const int count = whole * pool.page_tokens;
+  if (!writes_ || whole < kLeastPages) return;
+  const auto kept = tokens.first(static_cast<std::size_t>(count));
+  const auto weights = weights_of(adapter);
+  if (!weights || find(kept, adapter) == count) return;
+  ContentHash name;
+  name.bytes(kept.data(), kept.size_bytes());
+  Entry entry{
+      fmt::format(
+          "{}/{}-{}{}", folder_, weights->hex().substr(0, 16),
+          name.digest().hex(), kEnding
+      ),
+      *weights,
+      {kept.begin(), kept.end()},
+      sizeof(Head) + kept.size_bytes() +
+          static_cast<std::size_t>(whole) * pool.page_bytes + 8,
+      ++clock_
+  };
+  if (entry.bytes > max_bytes_) return;
+  try {
+    make_room(entry.bytes);
+    save(entry, sequence);
+  } catch (const std::exception& e) {
+    writes_ = false;
+    log_warning("prompts are no longer kept on disk: {}", e.what());
+    return;
+  }
+  // What it holds the whole beginning of is of no more use.
+  std::vector<Entry> shorter;
+  for (const Entry& e : entries_) {
+    const bool held =
+        e.weights == entry.weights && common_prefix(e.tokens, entry.tokens) ==
+                                          static_cast<int>(e.tokens.size());
+    if (held) shorter.push_back(e);
+  }
+  for (const Entry& e : shorter) remove(e);
+  entries_.push_back(std::move(entry));
+}
+
+}  // namespace hearth::infer

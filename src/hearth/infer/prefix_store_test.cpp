@@ -1,0 +1,172 @@
+#include "hearth/infer/prefix_store.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+#include "hearth/infer/make_runner.h"
+
+namespace hearth::infer {
+namespace {
+
+namespace fs = std::filesystem;
+using Ids = std::vector<std::int32_t>;
+
+constexpr int kPage = 16;
+constexpr std::size_t kMuch = std::size_t{1} << 30;
+
+Ids text(int tokens, int salt = 0) {
+  Ids out;
+  for (int i = 0; i < tokens; ++i) out.push_back((i * 11 + salt * 3 + 1) % 40);
+  return out;
+}
+
+class StoredPrefix : public testing::Test {
+ protected:
+  fs::path folder =
+      fs::temp_directory_path() / fmt::format("hearth-prefix-{}", getpid());
+  models::LoadedModel model = load("llama3-gqa");
+  std::unique_ptr<Runner> runner = make_runner(model, {.page_tokens = kPage});
+
+  StoredPrefix() { fs::remove_all(folder); }
+  ~StoredPrefix() override { fs::remove_all(folder); }
+
+  static models::LoadedModel load(const std::string& name) {
+    return models::load_model(
+        HEARTH_SOURCE_DIR "/tests/golden/models/" + name,
+        {.compute = mx::float32}
+    );
+  }
+  PrefixStore store(std::size_t most = kMuch) {
+    return {*runner, folder.string(), most};
+  }
+  SequenceId fed(const Ids& ids) {
+    const SequenceId s = runner->open();
+    runner->step({{{s, ids, LogitsOf::none}}});
+    return s;
+  }
+  std::vector<float> after(SequenceId s, const Ids& ids) {
+    const auto row = runner->step({{{s, ids, LogitsOf::last}}});
+    return {row.begin(), row.end()};
+  }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> out;
+    for (const auto& f : fs::directory_iterator(folder))
+      out.push_back(f.path());
+    return out;
+  }
+};
+
+TEST_F(StoredPrefix, ComesBackAsItWas) {
+  const Ids ids = text(40), rest{ids.begin() + 32, ids.end()};
+  {
+    PrefixStore first = store();
+    EXPECT_EQ(first.find(ids, -1), 0);
+    first.write(fed(ids), ids, -1);
+    EXPECT_EQ(first.find(ids, -1), 32);
+  }
+  PrefixStore later = store();  // as the next process has it
+  Ids longer = ids;
+  longer.push_back(7);
+  ASSERT_EQ(later.find(longer, -1), 32);
+  const SequenceId back = later.read(longer, 32, -1);
+  ASSERT_GE(back, 0);
+  EXPECT_EQ(runner->length(back), 32);
+  const SequenceId whole = fed(Ids(ids.begin(), ids.begin() + 32));
+  EXPECT_EQ(after(back, rest), after(whole, rest));
+}
+
+TEST_F(StoredPrefix, PartOfItServesATextThatGoesAnotherWay) {
+  PrefixStore s = store();
+  const Ids ids = text(64);
+  s.write(fed(ids), ids, -1);
+  Ids other = ids;
+  other[40] = 39 - other[40];
+  ASSERT_EQ(s.find(other, -1), 32);
+  const SequenceId back = s.read(other, 32, -1);
+  ASSERT_GE(back, 0);
+  EXPECT_EQ(runner->length(back), 32);
+}
+
+TEST_F(StoredPrefix, IsFoundOnlyByTheModelItIsOf) {
+  const Ids ids = text(40);
+  PrefixStore mine = store();
+  mine.write(fed(ids), ids, -1);
+  const auto other = load("llama2");
+  const auto its_runner = make_runner(other, {.page_tokens = kPage});
+  PrefixStore its(*its_runner, folder.string(), kMuch);
+  EXPECT_EQ(its.find(ids, -1), 0);
+}
+
+TEST_F(StoredPrefix, DamageIsNoticedAndTheFileLeaves) {
+  const Ids ids = text(40);
+  store().write(fed(ids), ids, -1);
+  ASSERT_EQ(files().size(), 1U);
+  const fs::path path = files()[0];
+  const auto size = fs::file_size(path);
+  for (const bool cut : {false, true}) {
+    if (cut) {
+      store().write(fed(ids), ids, -1);
+      fs::resize_file(path, size - 100);
+    } else {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(size / 2));
+      file.put('\x55');
+    }
+    PrefixStore s = store();
+    ASSERT_EQ(s.find(ids, -1), 32);
+    const int before = runner->pool().free_pages;
+    EXPECT_EQ(s.read(ids, 32, -1), -1);
+    EXPECT_EQ(runner->pool().free_pages, before);
+    EXPECT_EQ(s.find(ids, -1), 0);
+    EXPECT_TRUE(files().empty());
+  }
+}
+
+TEST_F(StoredPrefix, FilesThatAreNoneAreLeftAlone) {
+  fs::create_directories(folder);
+  std::ofstream(folder / "short.kv") << "x";
+  std::ofstream(folder / "other.kv") << std::string(500, 'y');
+  std::ofstream(folder / "notes.txt") << "mine";
+  PrefixStore s = store();
+  EXPECT_EQ(s.bytes(), 0U);
+  EXPECT_EQ(files().size(), 3U);
+}
+
+TEST_F(StoredPrefix, LongerOnesReplaceAndTheOldestLeave) {
+  PrefixStore s = store();
+  const Ids ids = text(80);
+  const SequenceId all = fed(ids);
+  s.write(all, std::span(ids).first(40), -1);
+  const std::size_t two_pages = s.bytes();
+  s.write(all, ids, -1);
+  EXPECT_EQ(files().size(), 1U);
+  EXPECT_EQ(s.find(ids, -1), 80);
+
+  fs::remove_all(folder);
+  PrefixStore small = store(two_pages * 2);
+  for (int i = 0; i < 3; ++i) small.write(fed(text(40, i)), text(40, i), -1);
+  EXPECT_EQ(small.find(text(40, 0), -1), 0);
+  EXPECT_EQ(small.find(text(40, 2), -1), 32);
+  EXPECT_LE(small.bytes(), two_pages * 2);
+}
+
+TEST_F(StoredPrefix, ShortTextsAreNotKept) {
+  PrefixStore s = store();
+  s.write(fed(text(31)), text(31), -1);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(StoredPrefix, IsRefusedWherePagesAreNoBytes) {
+  const auto graph = make_runner(model, {.page_tokens = kPage, .graph = true});
+  EXPECT_THROW(PrefixStore(*graph, folder.string(), kMuch), UsageError);
+  EXPECT_THROW(PrefixStore(*runner, "/proc/nowhere/folder", kMuch), IoError);
+}
+
+}  // namespace
+}  // namespace hearth::infer
