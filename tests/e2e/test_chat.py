@@ -123,8 +123,9 @@ class Chat(Folder):
         self.config["max_position_embeddings"] = 1 << 16
         self.config["eos_token_id"] = None
         self.write_config()
+        end = json.loads((self.model / "tokenizer.json").read_text())["added_tokens"][0]["id"]
         terminal = Terminal("chat", self.model, "--temp", "1", "--max-tokens", "60000", "--kv-budget", "64",
-                            "--logit-bias", "299=-inf")
+                            "--logit-bias", f"{end}=-inf")
         self.addCleanup(terminal.close)
         terminal.until("> ")
         terminal.type("\x03")  # nothing runs: only a word about how to leave

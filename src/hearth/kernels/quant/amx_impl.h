@@ -277,10 +277,11 @@ inline void last_rows(
     long panel
 ) {
   if (row == rows) return;
+  AskAhead nothing(nullptr, 0, 1);
   if (l.format.bits == 8) {
-    tile_rows<kTileRows, 2, true>(l, w, x, row, rows, y, panel);
+    tile_rows<kTileRows, 2, true>(l, w, x, row, rows, y, panel, nothing);
   } else {
-    tile_rows<kTileRows, 2, false>(l, w, x, row, rows, y, panel);
+    tile_rows<kTileRows, 2, false>(l, w, x, row, rows, y, panel, nothing);
   }
 }
 

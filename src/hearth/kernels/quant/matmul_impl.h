@@ -11,6 +11,24 @@ struct PanelView {
   const float *scale, *min;
 };
 
+// Brings what is opened next to the second cache, a share with each unit of
+// what is multiplied now: memory and the vector unit work side by side.
+class AskAhead {
+ public:
+  AskAhead(const std::uint8_t* at, std::size_t bytes, long units)
+      : at_(at),
+        end_(at + bytes),
+        step_((static_cast<long>(bytes) / 64 + units) / units * 64) {}
+  inline void unit() {
+    const std::uint8_t* stop = end_ - at_ > step_ ? at_ + step_ : end_;
+    for (; at_ < stop; at_ += 64) __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  const std::uint8_t *at_, *end_;
+  long step_;
+};
+
 // kR rows of activations by kP panels over all columns, from bytes. Sums stay
 // in registers: int32 within a unit, fp32 across.
 template <int kR, int kP, bool kFull>
@@ -19,6 +37,7 @@ inline void tile(
     const PanelView* w,
     const QuantActivations& x,
     long row,
+    AskAhead& ahead,
     Floats (&f)[kR][kP]
 ) {
   const long units = l.columns / l.unit, per_group = l.group / l.unit;
@@ -28,6 +47,7 @@ inline void tile(
   const std::uint8_t* panel[kP];
   for (int p = 0; p < kP; ++p) panel[p] = w[p].codes;
   for (long u = 0, g = 0, left = per_group; u < units; ++u) {
+    ahead.unit();
     Ints sum[kR][kP];
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
@@ -112,20 +132,21 @@ inline void tile_rows(
     long row,
     long rows,
     const QuantMatrix& y,
-    long panel
+    long panel,
+    AskAhead& ahead
 ) {
   for (; row + kR <= rows; row += kR) {
     Floats f[kR][kP];
     for (auto& line : f) {
       for (auto& lane : line) lane = splat(0.0f);
     }
-    tile<kR, kP, kFull>(l, w, x, row, f);
+    tile<kR, kP, kFull>(l, w, x, row, ahead, f);
     if (l.has_min) add_minima<kR, kP>(l, w, x.sums + row * l.groups, f);
     store_tile<kR, kP>(l, y, row, panel, f);
   }
   if constexpr (kR > 1) {
     if (row < rows) {
-      tile_rows<kR - 1, kP, kFull>(l, w, x, row, rows, y, panel);
+      tile_rows<kR - 1, kP, kFull>(l, w, x, row, rows, y, panel, ahead);
     }
   }
 }
@@ -160,7 +181,8 @@ inline void panels_product(
     const QuantActivations& x,
     long rows,
     const QuantMatrix& y,
-    std::uint8_t* scratch
+    std::uint8_t* scratch,
+    long left
 ) {
   PanelView w[kP];
   for (int p = 0; p < kP; ++p) {
@@ -170,11 +192,27 @@ inline void panels_product(
         scratch + static_cast<std::size_t>(p) * panel_scratch(l)
     );
   }
-  if (l.format.bits == 8) {
-    tile_rows<kTileRows, kP, true>(l, w, x, 0, rows, y, panel);
-  } else {
-    tile_rows<kTileRows, kP, false>(l, w, x, 0, rows, y, panel);
+  AskAhead ahead(
+      packed + static_cast<std::size_t>(panel + kP) * l.panel_bytes,
+      static_cast<std::size_t>(left < kP ? left : kP) * l.panel_bytes,
+      l.columns / l.unit
+  );
+  const auto run = [&]<int kR>() {
+    if (l.format.bits == 8) {
+      tile_rows<kR, kP, true>(l, w, x, 0, rows, y, panel, ahead);
+    } else {
+      tile_rows<kR, kP, false>(l, w, x, 0, rows, y, panel, ahead);
+    }
+  };
+  // In even shares: a remainder of one or two rows would cost nearly as much
+  // as a whole one.
+  const long shares = (rows + kTileRows - 1) / kTileRows;
+  const long each = shares > 1 ? (rows + shares - 1) / shares : kTileRows;
+  if constexpr (kTileRows > 4) {
+    if (each == kTileRows - 1) return run.template operator()<kTileRows - 1>();
+    if (each == kTileRows - 2) return run.template operator()<kTileRows - 2>();
   }
+  run.template operator()<kTileRows>();
 }
 
 void int8_product(
@@ -191,9 +229,13 @@ void int8_product(
   auto* bytes = static_cast<std::uint8_t*>(scratch);
   long p = begin;
   for (; p + kTilePanels <= end; p += kTilePanels) {
-    panels_product<kTilePanels>(l, packed, p, x, rows, y, bytes);
+    panels_product<kTilePanels>(
+        l, packed, p, x, rows, y, bytes, end - p - kTilePanels
+    );
   }
-  for (; p < end; ++p) panels_product<1>(l, packed, p, x, rows, y, bytes);
+  for (; p < end; ++p) {
+    panels_product<1>(l, packed, p, x, rows, y, bytes, end - p - 1);
+  }
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ inline void chunk_dot(
 }
 
 // How far ahead of its use a panel is asked for.
-constexpr long kAhead = 2048;
+constexpr long kAhead = 4096;
 
 template <int kBits>
 inline void ask_ahead(const std::uint8_t* chunk) {
@@ -42,7 +42,13 @@ inline Floats row_product(
   const std::int8_t* codes = x.codes;
   const std::uint8_t* chunk = panel;
   Floats f = splat(0.0f), share = splat(0.0f);
-  for (long g = 0, u = 0; g < l.groups; ++g) {
+  // Scales lie behind the codes, where asking ahead of those comes too late.
+  const std::uint8_t* next = panel + l.panel_bytes + l.code_bytes;
+  const auto scale_bytes = static_cast<long>(l.panel_bytes - l.code_bytes);
+  for (long g = 0, u = 0, asked = 0; g < l.groups; ++g) {
+    for (; asked * l.groups < scale_bytes * (g + 1); asked += 64) {
+      __builtin_prefetch(next + asked);
+    }
     const GroupScale s = group_scale(l, panel, g);
     for (long k = 0; k < per_group; ++k, ++u) {
       Ints sum[2] = {splat_int(x.starts[u]), splat_int(0)};
