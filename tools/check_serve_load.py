@@ -42,7 +42,7 @@ async def one_client(index, port, model, until, tokens, result):
                     return
             result["tokens"][index] += (tail[-5:] + piece).count(b'"text"') - tail[-5:].count(b'"text"')
             tail = (tail + piece)[-64:]
-            if b'"error"' in piece:
+            if b'{"error":' in piece:
                 result["errors"].append(f"client {index}: {piece[-300:]!r}")
                 return
             if tail.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"):

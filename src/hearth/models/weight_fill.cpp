@@ -40,6 +40,12 @@ bool all_finite(const Word* v, std::size_t n) {
   return largest != kExponent;
 }
 
+bool finite_halves(const Bf16* v, std::size_t n) {
+  return all_finite<std::uint16_t, 0x7f80>(
+      reinterpret_cast<const std::uint16_t*>(v), n
+  );
+}
+
 bool finite_floats(const float* v, std::size_t n) {
   return all_finite<std::uint32_t, 0x7f800000>(
       reinterpret_cast<const std::uint32_t*>(v), n
@@ -200,7 +206,38 @@ void WeightFill::widen(const Block& b) const {
   }
 }
 
+// Whether nothing but bf16 is read and made.
+bool WeightFill::stays_bf16() const {
+  return tensor_.type == TensorType::bf16 && !turned_ && !quantized_ &&
+         (!value_ || value_->dtype() == mx::bfloat16) &&
+         (!packed_ || packed_->family().operand == GemmScalar::bf16);
+}
+
+bool WeightFill::copy_block(const Block& b, FillTimes& times) {
+  const double start = now();
+  const auto* rows = reinterpret_cast<const Bf16*>(b.bytes);
+  if (reinterpret_cast<std::uintptr_t>(b.bytes) % alignof(Bf16) != 0) {
+    std::memcpy(b.scratch, b.bytes, b.count * sizeof(Bf16));
+    rows = reinterpret_cast<const Bf16*>(b.scratch);
+  }
+  const bool finite = finite_halves(rows, b.count);
+  if (value_) {
+    std::memcpy(
+        static_cast<Bf16*>(value_->data<void>()) + b.begin * cols_, rows,
+        b.count * sizeof(Bf16)
+    );
+  }
+  const double converted = now();
+  if (packed_) {
+    packed_->refresh_rows(rows, GemmScalar::bf16, {b.begin, b.end});
+  }
+  times.convert += converted - start;
+  times.pack += now() - converted;
+  return finite;
+}
+
 bool WeightFill::fill_block(const Block& b, FillTimes& times) {
+  if (stays_bf16()) return copy_block(b, times);
   const double start = now();
   widen(b);
   const bool finite = finite_floats(b.floats(), b.count);

@@ -67,8 +67,10 @@ class WeightFill {
   std::vector<AlignedBuffer> scratch_;  // a thread's each
   FillTimes times_;
 
-  // Returns whether all numbers are finite.
+  // Both return whether all numbers are finite.
   bool fill_block(const Block& block, FillTimes& times);
+  bool copy_block(const Block& block, FillTimes& times);
+  bool stays_bf16() const;
   void widen(const Block& block) const;
   std::size_t scratch_bytes() const;
 };

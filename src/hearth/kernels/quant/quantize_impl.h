@@ -38,13 +38,14 @@ inline Extremes extremes(const float* w, long n) {
     hi[l] = tail[l] > hi[l] ? tail[l] : hi[l];
     bad[l] += tail[l] - tail[l];
   }
-  Extremes e{lo[0], hi[0], true};
-  for (int l = 0; l < kLanes; ++l) {
-    e.min = lo[l] < e.min ? lo[l] : e.min;
-    e.max = hi[l] > e.max ? hi[l] : e.max;
-    e.finite = e.finite && bad[l] == 0.0f;
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int l = 0; l < half; ++l) {
+      lo[l] = lo[l + half] < lo[l] ? lo[l + half] : lo[l];
+      hi[l] = hi[l + half] > hi[l] ? hi[l + half] : hi[l];
+      bad[l] += bad[l + half];
+    }
   }
-  return e;
+  return {lo[0], hi[0], bad[0] == 0.0f};
 }
 
 // Nearest, ties to even, for |x| < 2^22.
@@ -164,9 +165,12 @@ inline void q4_0_block(const float* w, std::uint8_t* out) {
     return;
   }
   // The first of largest magnitude, sign kept, becomes code 0.
-  float edge = w[0];
-  for (int i = 1; i < 32; ++i) {
-    edge = absolute(w[i]) > absolute(edge) ? w[i] : edge;
+  float edge = absolute(e.min) > absolute(e.max) ? e.min : e.max;
+  if (e.min == -e.max) {
+    edge = w[0];
+    for (int i = 1; i < 32; ++i) {
+      edge = absolute(w[i]) > absolute(edge) ? w[i] : edge;
+    }
   }
   const float d = edge / -8.0f;
   store_u16(out, float_to_f16(d));
