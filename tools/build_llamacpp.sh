@@ -31,4 +31,4 @@ c++ -std=c++17 -O2 -march=native "-DLLAMA_PEER_VERSION=\"$version\"" \
   -I"$source/include" -I"$source/ggml/include" tools/llama_peer.cpp \
   -Wl,--start-group $archives -Wl,--end-group -fopenmp -lpthread -ldl -o "$out"
 echo "$out"
-"$out" /nonexistent 1 >/dev/null 2>&1 || true
+"$out" /nonexistent 1 flash >/dev/null 2>&1 || true

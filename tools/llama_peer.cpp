@@ -20,7 +20,7 @@ namespace {
 
 class Peer {
  public:
-  Peer(const char* path, int threads) {
+  Peer(const char* path, int threads, bool flash) {
     llama_model_params m = llama_model_default_params();
     m.n_gpu_layers = 0;
     model_ = llama_model_load_from_file(path, m);
@@ -29,6 +29,8 @@ class Peer {
     c.n_ctx = 8 * 1024, c.n_batch = c.n_ubatch = kBatch, c.n_seq_max = 8;
     c.n_threads = c.n_threads_batch = threads;
     c.kv_unified = true;
+    c.flash_attn_type =
+        flash ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     context_ = llama_init_from_model(model_, c);
     vocabulary_ = llama_vocab_n_tokens(llama_model_get_vocab(model_));
     batch_ = llama_batch_init(kBatch, 0, 1);
@@ -104,12 +106,12 @@ class Peer {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: llama_peer MODEL.gguf THREADS\n");
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: llama_peer MODEL.gguf THREADS flash|plain\n");
     return 2;
   }
   llama_backend_init();
-  Peer peer(argv[1], std::atoi(argv[2]));
+  Peer peer(argv[1], std::atoi(argv[2]), std::strcmp(argv[3], "flash") == 0);
   if (!peer.ready()) {
     std::puts("{\"absent\": \"llama.cpp cannot load the model\"}");
     return 1;

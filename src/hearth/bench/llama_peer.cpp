@@ -48,8 +48,12 @@ Timed llama_peer(const std::string& model, const LlamaWork& work) {
   if (!model.ends_with(".gguf")) {
     throw Error("llama.cpp reads GGUF files alone, got " + model);
   }
+  // Its fused attention is the faster one for prompts and short texts, the
+  // plain one by far for long texts: each row has the better.
+  constexpr int kLong = 1024;
+  const char* attention = work.depth >= kLong ? "plain" : "flash";
   const std::shared_ptr<PythonPeer> peer = PythonPeer::start_program(
-      {kProgram, model, std::to_string(shared_pool().size())}
+      {kProgram, model, std::to_string(shared_pool().size()), attention}
   );
   if (!peer) throw Error("llama.cpp could not be started", kSetUp);
   const Json about = parse_json(peer->name(), "llama_peer");
@@ -73,10 +77,10 @@ Timed llama_peer(const std::string& model, const LlamaWork& work) {
       order(*peer, fmt::format("decode {} {}", work.steps, work.batch));
     };
   }
-  timed.after = [about](Row& row) {
+  timed.after = [about, attention](Row& row) {
     row.peer = fmt::format(
-        "{} ({})", about.at("name").get<std::string>(),
-        short_isa(about.at("isa").get<std::string>())
+        "{} ({}, {} attention)", about.at("name").get<std::string>(),
+        short_isa(about.at("isa").get<std::string>()), attention
     );
   };
   return timed;
