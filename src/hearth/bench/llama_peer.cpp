@@ -25,7 +25,7 @@ void order(PythonPeer& peer, const std::string& line) {
 std::string short_isa(const std::string& text) {
   std::string out;
   std::istringstream words(text);
-  std::string name, equals, value;
+  std::string name, value;
   for (std::string word; words >> word;) {
     if (word == "=") {
       words >> value;

@@ -171,9 +171,9 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
   std::unique_ptr<serve::Service> service;
   // Before the model is read, so that a port that is taken costs no wait.
   serve::HttpServer server(
-      http,
-      [&](serve::HttpRequest request, std::shared_ptr<serve::HttpReply> reply) {
-        service->handle(std::move(request), std::move(reply));
+      http, [&](const serve::HttpRequest& request,
+                const std::shared_ptr<serve::HttpReply>& reply) {
+        service->handle(request, reply);
       }
   );
   const auto engine = start_engine(context, flags, text->tokenizer, loaded);

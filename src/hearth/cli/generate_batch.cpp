@@ -227,7 +227,7 @@ void BatchRun::run(const std::vector<BatchLine>& lines) {
   LineFile out(job_.out);
   const double start = milliseconds_now();
   std::optional<Progress> progress;
-  const auto ahead = static_cast<std::size_t>(2 * batch);
+  const auto ahead = 2 * static_cast<std::size_t>(batch);
   std::size_t next = 0, waiting = 0;
   bool stopping = false;
   while (waiting > 0 || (next < lines.size() && !stopping)) {

@@ -65,7 +65,7 @@ class Part {
 
   // Puts it in place when it is what it should be; else returns its checksum.
   std::string finish(const std::string& blob) {
-    const std::string found = sum_.digest();
+    std::string found = sum_.digest();
     if (found != remote_.oid) return found;
     file_.sync();
     if (std::rename(file_.path().c_str(), blob.c_str()) != 0) {

@@ -41,9 +41,9 @@ void Retry::after(const NetworkError& error) {
     }
   }
   note_(error.what(), wait);
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double>(wait);
-  while (Clock::now() < end) {
+  const auto now = std::chrono::steady_clock::now;
+  const auto end = now() + std::chrono::duration<double>(wait);
+  while (now() < end) {
     check_();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

@@ -104,8 +104,8 @@ bool Socket::try_connect(const addrinfo& address) {
 }
 
 void Socket::wait_for(short events, double seconds, const char* what) const {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const auto now = std::chrono::steady_clock::now;
+  const auto start = now();
   while (true) {
     waiting_.check();
     pollfd one{descriptor_, events, 0};
@@ -114,7 +114,7 @@ void Socket::wait_for(short events, double seconds, const char* what) const {
     if (ready < 0 && errno != EINTR) {
       throw NetworkError(error_text(errno));
     }
-    const std::chrono::duration<double> waited = Clock::now() - start;
+    const std::chrono::duration<double> waited = now() - start;
     if (waited.count() >= seconds) {
       throw NetworkError(fmt::format("{} for {:.0f} s", what, seconds));
     }

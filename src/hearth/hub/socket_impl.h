@@ -6,7 +6,7 @@
 
 #include "hearth/hub/connection.h"
 
-struct addrinfo;  // <netdb.h>
+struct addrinfo;  // NOLINT(readability-identifier-naming): <netdb.h>
 
 namespace hearth::hub {
 

@@ -50,7 +50,7 @@ bool is_address(const std::string& host) {
 
 struct Tls::State {
   struct FreeSession {
-    void operator()(SSL* session) const { SSL_free(session); }
+    void operator()(SSL* held) const { SSL_free(held); }
   };
   Socket& socket;
   std::string host;

@@ -106,7 +106,7 @@ CpuProducts::CpuProducts(
     long rows,
     bool invariant
 )
-    : model_(model), run_(run), rows_(rows), invariant_(invariant) {
+    : model_(model), run_(run), invariant_(invariant) {
   const MemoryZone zone = MemoryZone::named("infer scratch");
   const auto& gemm = *run.kernels.gemm;
   std::size_t own = std::max(

@@ -86,7 +86,6 @@ class CpuProducts {
 
   const CpuModel& model_;
   ops::Execution run_;
-  long rows_;
   bool invariant_;
   std::size_t own_ = 0;  // a worker's scratch
   AlignedBuffer scratch_, rounded_, widened_, branch_;

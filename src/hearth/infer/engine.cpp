@@ -95,7 +95,7 @@ std::shared_ptr<const GrammarVocabulary> Engine::State::grammar_words(
   }
   if (vocabularies.size() >= kMostSets) vocabularies.clear();
   return vocabularies[request.stop_ids] =
-             grammar_vocabulary(std::move(bytes), request.stop_ids);
+             grammar_vocabulary(bytes, request.stop_ids);
 }
 
 void Engine::State::loop(Scheduler& scheduler) {

@@ -24,7 +24,7 @@ std::shared_ptr<const Grammar> grammar_of_gbnf(std::string_view source);
 // Tokens without bytes of their own (special ones) are empty.
 class GrammarVocabulary;
 std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
-    std::vector<std::string> token_bytes,
+    const std::vector<std::string>& token_bytes,
     std::vector<std::int32_t> stop_ids
 );
 

@@ -204,7 +204,8 @@ PackedCache::Found PackedCache::find(
     }
     const auto file = io::PackedFile::open(path);
     if (file->about().value("variant", "") != to_json_line(variant) ||
-        file->about().value("content", "") != known.at("content")) {
+        file->about().value("content", "") !=
+            known.at("content").get<std::string>()) {
       throw FormatError::at(path, 0, "is not of this model");
     }
     found.file = file;

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -21,12 +22,9 @@ double seconds_of(const timeval& t) {
 
 // Whole pages: size, resident, shared, ... Absent where there is no /proc.
 void read_memory(ProcessSample& s) {
-  std::FILE* f = std::fopen("/proc/self/statm", "r");
-  if (f == nullptr) return;
-  unsigned long size = 0, resident = 0, shared = 0;
-  const int got = std::fscanf(f, "%lu %lu %lu", &size, &resident, &shared);
-  std::fclose(f);
-  if (got != 3) return;
+  std::ifstream statm("/proc/self/statm");
+  std::size_t size = 0, resident = 0, shared = 0;
+  if (!(statm >> size >> resident >> shared)) return;
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   s.resident = resident * page;
   s.anonymous = (resident - shared) * page;

@@ -48,7 +48,7 @@ std::size_t characters(std::string_view text) {
 }  // namespace
 
 std::string token_text(const data::Tokenizer& tokenizer, std::int32_t id) {
-  const std::string bytes = bytes_of(tokenizer, id);
+  std::string bytes = bytes_of(tokenizer, id);
   if (data::repair_utf8(bytes) == bytes) return bytes;
   std::string out = "bytes:";
   for (const char c : bytes) {

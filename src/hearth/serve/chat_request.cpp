@@ -61,7 +61,7 @@ Json tool_calls_of(const Json& list, const std::string& where) {
 }
 
 std::string role_of(Fields& fields) {
-  const std::string role = fields.need_text("role");
+  std::string role = fields.need_text("role");
   // What instructs is "system" in every template there is.
   if (role == "developer") return "system";
   for (const char* known : {"system", "user", "assistant", "tool"}) {

@@ -290,7 +290,7 @@ void GenerationJob::fail(const ApiError& error) {
   answer.headers.insert(
       answer.headers.end(), host_.headers.begin(), host_.headers.end()
   );
-  reply_->send(std::move(answer));
+  reply_->send(answer);
 }
 
 void GenerationJob::cancel_all() {

@@ -8,7 +8,7 @@ HttpFraming HttpReply::stream_framing() const {
   return terms_.minor >= 1 ? HttpFraming::chunked : HttpFraming::closing;
 }
 
-void HttpReply::send(HttpAnswer answer) {
+void HttpReply::send(const HttpAnswer& answer) {
   {
     const std::lock_guard lock(mutex_);
     if (begun_ || gone_) return;
@@ -22,7 +22,7 @@ void HttpReply::send(HttpAnswer answer) {
   terms_.wake();
 }
 
-void HttpReply::begin(HttpAnswer answer) {
+void HttpReply::begin(const HttpAnswer& answer) {
   {
     const std::lock_guard lock(mutex_);
     if (begun_ || gone_) return;

@@ -29,10 +29,10 @@ class HttpReply {
   explicit HttpReply(Terms terms) : terms_(std::move(terms)) {}
 
   // The whole answer. Only the first of send() and begin() counts.
-  void send(HttpAnswer answer);
+  void send(const HttpAnswer& answer);
 
   // An answer in pieces: begin, write as often as needed, end.
-  void begin(HttpAnswer answer);
+  void begin(const HttpAnswer& answer);
   // False when nobody listens any more.
   bool write(std::string_view bytes);
   void end();

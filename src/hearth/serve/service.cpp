@@ -47,7 +47,10 @@ HttpHeaders Service::common_headers(const HttpRequest& request) const {
   return out;
 }
 
-void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
+void Service::handle(
+    const HttpRequest& request,
+    const std::shared_ptr<HttpReply>& reply
+) {
   std::string_view route = "other";
   HttpAnswer made;
   try {
@@ -78,7 +81,7 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   for (auto& header : common_headers(request)) {
     made.headers.push_back(std::move(header));
   }
-  reply->send(std::move(made));
+  reply->send(made);
 }
 
 HttpAnswer Service::preflight(const HttpRequest& request) const {

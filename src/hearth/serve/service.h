@@ -27,7 +27,10 @@ class Service {
   Service(ServiceOptions options, std::vector<ServedModel> models);
 
   // An HttpHandler. Answers at once, or hands the reply to a job.
-  void handle(HttpRequest request, std::shared_ptr<HttpReply> reply);
+  void handle(
+      const HttpRequest& request,
+      const std::shared_ptr<HttpReply>& reply
+  );
 
   // From now on requests for text are answered with 503.
   void drain() { draining_ = true; }

@@ -93,9 +93,10 @@ struct ServiceBench {
     );
     o.http.fault_answer = Service::fault_answer;
     server = std::make_unique<HttpServer>(
-        o.http, [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
-          service->handle(std::move(request), std::move(reply));
-        }
+        o.http,
+        [this](
+            const HttpRequest& request, const std::shared_ptr<HttpReply>& reply
+        ) { service->handle(request, reply); }
     );
     server->start();
   }

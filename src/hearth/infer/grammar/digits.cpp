@@ -60,7 +60,7 @@ class SameLength {
  private:
   // `left` digits are to come, this one included.
   ExprPtr digit(std::size_t left, char first, char last) const {
-    const ExprPtr one = digit_range(first, last);
+    ExprPtr one = digit_range(first, last);
     if (places_ == 0 || left != static_cast<std::size_t>(places_)) return one;
     return sequence({text("."), one});
   }

@@ -174,7 +174,7 @@ Json SchemaReader::merged(
     fail_schema("a schema must be an object, true or false", path);
   }
   // What says nothing need not be merged, nor does it stand in the way.
-  const Json left = without_annotations(a), right = without_annotations(b);
+  Json left = without_annotations(a), right = without_annotations(b);
   if (left.empty()) return right;
   if (right.empty()) return left;
   if (left.contains("$ref") || left.contains("allOf")) {

@@ -19,7 +19,7 @@ using grammar::StateMasks;
 using grammar::TokenSet;
 
 std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
-    std::vector<std::string> token_bytes,
+    const std::vector<std::string>& token_bytes,
     std::vector<std::int32_t> stop_ids
 ) {
   return std::make_shared<GrammarVocabulary>(token_bytes, std::move(stop_ids));
