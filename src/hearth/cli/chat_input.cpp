@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <poll.h>
+
 namespace hearth::cli {
 namespace {
 
@@ -54,16 +56,20 @@ std::optional<ChatInput::Line> ChatInput::one_line() {
       return line;
     }
     if (ended_) return std::nullopt;
+    if (CtrlC::pressed()) {
+      CtrlC::forget();
+      buffer_.clear();
+      return Line{{}, true};
+    }
+    // A signal between that look and the wait must not be slept through.
+    constexpr int kTickMs = 50;
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (poll(&input, 1, kTickMs) <= 0) continue;
     char bytes[4096];
     const auto n = read(STDIN_FILENO, bytes, sizeof bytes);
     if (n > 0) {
       buffer_.append(bytes, static_cast<std::size_t>(n));
-    } else if (n < 0 && errno == EINTR) {
-      if (!CtrlC::pressed()) continue;
-      CtrlC::forget();
-      buffer_.clear();
-      return Line{{}, true};
-    } else {
+    } else if (n == 0 || errno != EINTR) {
       ended_ = true;
     }
   }

@@ -49,6 +49,7 @@ void GenerationJob::start() {
       HttpHeaders headers = with(
           host_.headers, "Content-Type", "text/event-stream; charset=utf-8"
       );
+      host_.metrics->count_answer(host_.route, 200);
       reply_->begin(
           {200, with(std::move(headers), "X-Accel-Buffering", "no"), {}}
       );
@@ -269,6 +270,7 @@ void GenerationJob::finish_whole() {
     c.whole.log_probs = take_log_probs(c);
     parts.push_back(std::move(c.whole));
   }
+  host_.metrics->count_answer(host_.route, 200);
   reply_->send(
       {200, with(host_.headers, "Content-Type", "application/json"),
        to_json_line(whole_answer(plan_.head, parts, usage_))}
@@ -290,6 +292,7 @@ void GenerationJob::fail(const ApiError& error) {
   answer.headers.insert(
       answer.headers.end(), host_.headers.begin(), host_.headers.end()
   );
+  host_.metrics->count_answer(host_.route, answer.status);
   reply_->send(answer);
 }
 

@@ -36,7 +36,8 @@ struct JobHost {
   infer::Engine* engine = nullptr;
   std::shared_ptr<const data::Tokenizer> tokenizer;
   std::shared_ptr<Metrics> metrics;
-  HttpHeaders headers;  // of every answer
+  std::string_view route;  // as metrics count answers; must outlive the job
+  HttpHeaders headers;     // of every answer
   std::chrono::milliseconds timeout{600'000};
 };
 

@@ -75,9 +75,8 @@ void Service::handle(
     log_warning("[serve.Service] {}: {}", route, e.what());
     made = error_answer({500, "the server failed; its log says why"});
   }
-  // A job has the reply now and counts as answered well.
-  metrics_->count_answer(route, made.status == 0 ? 200 : made.status);
-  if (made.status == 0) return;
+  if (made.status == 0) return;  // a job has the reply now, and counts it
+  metrics_->count_answer(route, made.status);
   for (auto& header : common_headers(request)) {
     made.headers.push_back(std::move(header));
   }
@@ -117,15 +116,16 @@ HttpAnswer Service::answer(const HttpRequest& request, const Reply& reply) {
       break;
   }
   check_json_type(request);
-  generate(request, reply, match.route == Route::chat);
+  generate(request, reply, match);
   return {.status = 0};
 }
 
 void Service::generate(
     const HttpRequest& request,
     const Reply& reply,
-    bool chat
+    const RouteMatch& match
 ) {
+  const bool chat = match.route == Route::chat;
   if (draining_) throw ApiError(503, "the server is shutting down");
   JobPlan plan;
   const ServedModel* model = nullptr;
@@ -145,6 +145,7 @@ void Service::generate(
       .engine = model->engine.get(),
       .tokenizer = model->text->tokenizer,
       .metrics = metrics_,
+      .route = match.name,
       .headers = common_headers(request),
       .timeout = options_.timeout
   };

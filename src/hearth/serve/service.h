@@ -8,6 +8,7 @@
 #include "hearth/serve/access.h"
 #include "hearth/serve/generation_job.h"
 #include "hearth/serve/http_server.h"
+#include "hearth/serve/routes.h"
 #include "hearth/serve/served_model.h"
 
 namespace hearth::serve {
@@ -44,7 +45,11 @@ class Service {
   using Reply = std::shared_ptr<HttpReply>;
   HttpAnswer answer(const HttpRequest& request, const Reply& reply);
   HttpAnswer preflight(const HttpRequest& request) const;
-  void generate(const HttpRequest& request, const Reply& reply, bool chat);
+  void generate(
+      const HttpRequest& request,
+      const Reply& reply,
+      const RouteMatch& match
+  );
   const ServedModel& model_named(const std::string& id) const;
   Json models_json() const;
   Json model_json(const ServedModel& model) const;
