@@ -42,6 +42,8 @@ struct Engine::State {
   std::size_t unfinished = 0;
   bool draining = false, stopping = false, resting = false;
   std::thread thread;
+  // The thread's own; null before and after its loop.
+  const Scheduler* running = nullptr;
 
   // The tokens' bytes as grammars want them, for each set of stop ids.
   std::mutex vocabularies_mutex;
@@ -60,7 +62,8 @@ struct Engine::State {
 };
 
 // The end of a request is counted after its listener has heard of it, so that
-// drain() returns when nobody is called any more.
+// drain() returns when nobody is called any more. Whoever hears of an end finds
+// its tokens in the statistics.
 Listener Engine::State::counted(Listener listener) {
   return [this, listener = std::move(listener)](const Event& event) {
     const bool end = event.kind == Event::Kind::end;
@@ -69,6 +72,10 @@ Listener Engine::State::counted(Listener listener) {
       --unfinished;
       ended.notify_all();
     };
+    if (end && running != nullptr) {
+      const std::lock_guard lock(mutex);
+      stats = running->stats();
+    }
     try {
       if (listener) listener(event);
     } catch (...) {
@@ -134,7 +141,7 @@ void Engine::State::run(
     std::promise<void>& ready
 ) {
   std::unique_ptr<Runner> runner;
-  std::unique_ptr<Speculator> speculator;
+  std::optional<Scheduler> scheduler;
   try {
     runner = make();
     if (!runner) throw UsageError("[infer.Engine] there must be a runner");
@@ -143,16 +150,17 @@ void Engine::State::run(
           "[infer.Engine] batch_invariant needs a runner that is made for it"
       );
     }
-    speculator = speculator_of(options);
+    scheduler.emplace(*runner, options, speculator_of(options));
     vocabulary = runner->vocabulary();
     context = runner->context();
   } catch (...) {
     return ready.set_exception(std::current_exception());
   }
-  Scheduler scheduler(*runner, options, std::move(speculator));
-  limit = scheduler.limit();
+  limit = scheduler->limit();
   ready.set_value();
-  loop(scheduler);
+  running = &*scheduler;
+  loop(*scheduler);
+  running = nullptr;
 }
 
 Engine::Engine(

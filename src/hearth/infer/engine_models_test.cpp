@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hearth/base/error.h"
 #include "hearth/base/json.h"
 #include "hearth/infer/engine.h"
 #include "hearth/infer/generator.h"
@@ -112,6 +113,8 @@ TEST_F(EngineOfModel, BeginningsComeBackFromDisk) {
     EXPECT_EQ(heard.ids, plain(r));
   }
   fs::remove_all(folder);
+  options.prefix_folder = "/proc/nowhere/folder";
+  EXPECT_THROW(engine(options), IoError);
 }
 
 TEST_F(EngineOfModel, GuessesChangeNothingWhereRowsAreInvariant) {

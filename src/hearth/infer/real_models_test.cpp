@@ -168,11 +168,13 @@ TEST_F(SmolLM2, QuantisedProductsAreThoseOfTheWidenedWeights) {
     matrices.push_back(&l->weight());
   }
   nn::Pass pass;
+  const auto key = mx::random::key(7);
   for (const nn::Parameter* p : matrices) {
     ASSERT_TRUE(p->quantized) << p->name;
     for (const int rows : {1, 7}) {
       const auto x = mx::astype(
-          mx::random::normal({rows, p->shape[1]}, mx::float32), mx::bfloat16
+          mx::random::normal({rows, p->shape[1]}, mx::float32, key),
+          mx::bfloat16
       );
       const auto wide = mx::matmul(
           mx::astype(x, mx::float32),

@@ -329,8 +329,8 @@ void Scheduler::hand_out(const Feed& feed, std::span<const float> rows) {
     }
     if (rows.empty() || pending(job) > 0) return;
     if (job.request().max_tokens == 0) return job.end(Finish::length);
-    job.take(rows.last(width), limit_);
     ++counts_.made_tokens;
+    job.take(rows.last(width), limit_);
   } catch (const std::exception& e) {
     ++counts_.failed;
     job.end(Finish::cancelled, e.what());
