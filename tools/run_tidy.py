@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -47,6 +48,11 @@ def dependencies(build):
     return deps
 
 
+def object_of(entry):
+    """Older versions of CMake name it in the command alone."""
+    return entry.get("output") or re.search(r" -o (\S+)", entry["command"])[1]
+
+
 def rules():
     """What decides a finding beside the code: the checks and their version."""
     return [ROOT / "tools/pins.txt", ROOT / ".clang-tidy", *(ROOT / "src").rglob(".clang-tidy")]
@@ -78,7 +84,7 @@ def main(build, everything):
     deps = dependencies(build)
     prints, todo = {}, []
     for path, entry in commands(build).items():
-        known = deps.get(entry.get("output", ""), [])
+        known = deps[object_of(entry)]
         prints[path] = fingerprint([path, *known, *rules()])
         if clean.get(str(path)) != prints[path]:
             todo.append(path)
