@@ -37,6 +37,7 @@ quickstart_train() {
     -p "Once upon a time" --max-tokens 120 --temp 0.7 --seed 1 || return 1
   printf 'go on with: build/release/hearth generate %s -p "One day"\n' "$run"
   printf 'or take turns with it: build/release/hearth chat %s   (/help lists the commands)\n' "$run"
+  printf 'or in a browser: build/release/hearth serve %s   (http://127.0.0.1:8080)\n' "$run"
 }
 
 cmd_doctor() { setup; build_preset release --target hearth; hearth doctor "$@"; }
