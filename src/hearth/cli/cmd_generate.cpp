@@ -195,7 +195,7 @@ void generate_one(Context& context, const GenerateFlags& flags) {
   request.grammar = flags.grammar.grammar();
   infer::EngineOptions options;
   options.max_batch = 1, options.prefill_chunk = 512;
-  options.prefix_cache = !flags.engine.prefix_folder.empty();
+  options.prefix_cache = !flags.engine.ahead.prefix_folder.empty();
   const auto live = flags.engine.start(context, flags.model, options);
   const infer::TextModel& model = live->model;
   const Prompt prompt = make_prompt(model, flags);

@@ -7,7 +7,6 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
-#include "hearth/cli/engine_flags.h"
 #include "hearth/cli/interrupt.h"
 #include "hearth/cli/serve_flags.h"
 #include "hearth/cli/version.h"
@@ -49,10 +48,10 @@ std::shared_ptr<infer::Engine> start_engine(
 ) {
   double load_ms = 0;
   infer::EngineOptions options = flags.engine();
-  if (!flags.draft.empty()) {
+  if (!flags.ahead.draft.empty()) {
     options.make_draft = [&] {
       ModelFlags draft;
-      draft.model = flags.draft, draft.dtype = flags.model.dtype;
+      draft.model = flags.ahead.draft, draft.dtype = flags.model.dtype;
       double draft_ms = 0;
       models.draft = draft.load(context, &draft_ms);
       load_ms += draft_ms;

@@ -138,20 +138,7 @@ std::shared_ptr<const infer::Grammar> GrammarFlags::grammar() const {
   return nullptr;
 }
 
-void EngineFlags::declare(Args& args) {
-  args.choice(
-      "--kv", kv, {"auto", "bf16", "fp16", "fp32", "int8"},
-      "How keys and values are kept; auto: as it computes"
-  );
-  args.option(
-      "--kv-budget", kv_budget_mib,
-      "MiB for keys and values; 0: what suits the model and the free memory"
-  );
-  args.choice(
-      "--products", products, {"auto", "int8", "exact"},
-      "Quantised weights are multiplied by int8 activations, or as they are; "
-      "auto: the prompt as they are, each step in int8"
-  );
+void AheadFlags::declare(Args& args) {
   args.option(
       "--draft", draft,
       "A smaller MODEL of the same vocabulary that guesses ahead; the text "
@@ -167,6 +154,42 @@ void EngineFlags::declare(Args& args) {
       "Keep prompts in this folder, so that a later run need not compute them"
   );
   args.option("--prefix-gb", prefix_gb, "GiB that the folder may have");
+}
+
+void AheadFlags::apply(infer::EngineOptions& options) const {
+  if (!draft.empty() && ngram > 0) {
+    throw UsageError("give one of --draft and --ngram");
+  }
+  options.ngram = flag_number(ngram, "--ngram");
+  options.draft_tokens = flag_number(draft_tokens, "--draft-tokens", 1);
+  options.prefix_folder = prefix_folder;
+  options.prefix_bytes =
+      static_cast<std::size_t>(flag_number(prefix_gb, "--prefix-gb", 1)) << 30;
+}
+
+infer::KvType kv_type(const std::string& word) {
+  return word == "int8"   ? infer::KvType::int8
+         : word == "bf16" ? infer::KvType::bfloat16
+         : word == "fp16" ? infer::KvType::float16
+         : word == "fp32" ? infer::KvType::float32
+                          : infer::KvType::automatic;
+}
+
+void EngineFlags::declare(Args& args) {
+  args.choice(
+      "--kv", kv, {"auto", "bf16", "fp16", "fp32", "int8"},
+      "How keys and values are kept; auto: as it computes"
+  );
+  args.option(
+      "--kv-budget", kv_budget_mib,
+      "MiB for keys and values; 0: what suits the model and the free memory"
+  );
+  args.choice(
+      "--products", products, {"auto", "int8", "exact"},
+      "Quantised weights are multiplied by int8 activations, or as they are; "
+      "auto: the prompt as they are, each step in int8"
+  );
+  ahead.declare(args);
   args.flag(
       "--batch-invariant", batch_invariant,
       "Same seed, same text, whatever else is in the batch; slower"
@@ -175,11 +198,7 @@ void EngineFlags::declare(Args& args) {
 
 infer::RunnerOptions EngineFlags::runner_options() const {
   infer::RunnerOptions out;
-  out.kv = kv == "int8"   ? infer::KvType::int8
-           : kv == "bf16" ? infer::KvType::bfloat16
-           : kv == "fp16" ? infer::KvType::float16
-           : kv == "fp32" ? infer::KvType::float32
-                          : infer::KvType::automatic;
+  out.kv = kv_type(kv);
   out.products = products == "int8"    ? infer::QuantProducts::int8
                  : products == "exact" ? infer::QuantProducts::exact
                                        : infer::QuantProducts::automatic;
@@ -196,20 +215,13 @@ std::unique_ptr<ModelEngine> EngineFlags::start(
 ) const {
   const infer::RunnerOptions runner = runner_options();
   options.batch_invariant = batch_invariant;
-  options.ngram = flag_number(ngram, "--ngram");
-  options.draft_tokens = flag_number(draft_tokens, "--draft-tokens", 1);
-  options.prefix_folder = prefix_folder;
-  options.prefix_bytes =
-      static_cast<std::size_t>(flag_number(prefix_gb, "--prefix-gb", 1)) << 30;
-  if (!draft.empty() && options.ngram > 0) {
-    throw UsageError("give one of --draft and --ngram");
-  }
+  ahead.apply(options);
   auto out = std::make_unique<ModelEngine>();
   out->model = model.load(context, &out->load_ms);
   out->kv = kept_as(runner.kv, out->model);
-  if (!draft.empty()) {
+  if (!ahead.draft.empty()) {
     ModelFlags flags;
-    flags.model = draft, flags.dtype = model.dtype;
+    flags.model = ahead.draft, flags.dtype = model.dtype;
     double draft_ms = 0;
     out->draft = flags.load(context, &draft_ms);
     out->load_ms += draft_ms;

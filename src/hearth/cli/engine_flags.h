@@ -44,9 +44,24 @@ struct ModelEngine {
   std::string kv_formula(int tokens) const;
 };
 
+// What an engine may know before it computes: guesses of coming tokens, and
+// prompts on disk.
+struct AheadFlags {
+  std::string draft, prefix_folder;
+  std::int64_t ngram = 0, draft_tokens = 4, prefix_gb = 4;
+
+  void declare(Args& args);
+  // All but the draft, which has to be loaded. Throws UsageError.
+  void apply(infer::EngineOptions& options) const;
+};
+
+// What a word of --kv means.
+infer::KvType kv_type(const std::string& word);
+
 struct EngineFlags {
-  std::string kv = "auto", products = "auto", draft, prefix_folder;
-  std::int64_t ngram = 0, draft_tokens = 4, kv_budget_mib = 0, prefix_gb = 4;
+  std::string kv = "auto", products = "auto";
+  std::int64_t kv_budget_mib = 0;
+  AheadFlags ahead;
   bool batch_invariant = false;
 
   void declare(Args& args);

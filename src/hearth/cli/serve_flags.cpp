@@ -93,21 +93,7 @@ void ServeFlags::declare(Args& args) {
       "--no-prefix-cache", no_prefix_cache,
       "Forget each prompt after its answer"
   );
-  args.option(
-      "--prefix-dir", prefix_folder,
-      "Keep prompts in this folder too, for the next start"
-  );
-  args.option("--prefix-gb", prefix_gb, "GiB that the folder may have");
-  args.option(
-      "--draft", draft,
-      "A smaller MODEL of the same vocabulary that guesses ahead; the text "
-      "stays the same"
-  );
-  args.option(
-      "--ngram", ngram,
-      "Guess ahead what followed the last time these many tokens came; 0: no"
-  );
-  args.option("--draft-tokens", draft_tokens, "Guesses a step at most");
+  ahead.declare(args);
   declare_examples(args);
 }
 
@@ -163,29 +149,17 @@ infer::EngineOptions ServeFlags::engine() const {
   out.max_queue =
       static_cast<std::size_t>(checked(max_queue, "--queue", 0, 1'000'000));
   out.prefix_cache = !no_prefix_cache;
-  out.prefix_folder = prefix_folder;
-  out.prefix_bytes =
-      static_cast<std::size_t>(checked(prefix_gb, "--prefix-gb", 1, 1 << 20))
-      << 30;
-  if (no_prefix_cache && !prefix_folder.empty()) {
+  ahead.apply(out);
+  if (no_prefix_cache && !ahead.prefix_folder.empty()) {
     throw UsageError("give one of --prefix-dir and --no-prefix-cache");
   }
-  if (!draft.empty() && ngram > 0) {
-    throw UsageError("give one of --draft and --ngram");
-  }
-  out.ngram = checked(ngram, "--ngram", 0, 64);
-  out.draft_tokens = checked(draft_tokens, "--draft-tokens", 1, 64);
   out.batch_invariant = batch_invariant;
   return out;
 }
 
 infer::RunnerOptions ServeFlags::runner() const {
   infer::RunnerOptions out;
-  out.kv = kv == "int8"   ? infer::KvType::int8
-           : kv == "bf16" ? infer::KvType::bfloat16
-           : kv == "fp16" ? infer::KvType::float16
-           : kv == "fp32" ? infer::KvType::float32
-                          : infer::KvType::automatic;
+  out.kv = kv_type(kv);
   if (!kv_memory.empty()) {
     out.kv_budget_bytes = parse_bytes(kv_memory, "--kv-memory");
   }

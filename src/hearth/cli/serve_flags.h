@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "hearth/cli/engine_flags.h"
 #include "hearth/cli/model_flags.h"
 #include "hearth/infer/engine.h"
 #include "hearth/infer/make_runner.h"
@@ -15,11 +16,11 @@ namespace hearth::cli {
 struct ServeFlags {
   ModelFlags model;
   std::string host = "127.0.0.1", name, chat_template, kv = "auto", kv_memory,
-              max_body = "8MiB", draft, prefix_folder;
+              max_body = "8MiB";
   std::vector<std::string> key_files, origins, adapters;
   std::int64_t port = 8080, max_batch = 16, max_queue = 256, max_tokens = 4096,
-               max_connections = 512, timeout_s = 600, drain_s = 30, ngram = 0,
-               draft_tokens = 4, prefix_gb = 4;
+               max_connections = 512, timeout_s = 600, drain_s = 30;
+  AheadFlags ahead;
   bool no_auth = false, batch_invariant = false, no_prefix_cache = false;
 
   void declare(Args& args);
