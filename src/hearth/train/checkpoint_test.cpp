@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -263,20 +264,22 @@ TEST_F(CheckpointTest, AFailedWriteLeavesTheOldOnes) {
 
 // A child saves, marks the best and prunes without end and is killed at 50
 // random moments. Whenever it was, the newest whole checkpoint is at least the
-// last one whose save had returned.
+// last one whose save had returned. The moment is some saves that the child has
+// reported, then a part of one more: a slow or busy machine waits longer, but
+// it interrupts as many.
 TEST_F(CheckpointTest, SurvivesKillAtRandomMoments) {
-  const auto start = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  using Micros = std::chrono::microseconds;
+  const auto start = Clock::now();
   save(1);
-  const std::chrono::microseconds one_save =
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          std::chrono::steady_clock::now() - start
-      );
-  // Moments of about three saves, on a slow disk of what time allows.
-  const auto longest = static_cast<unsigned>(
-      std::clamp<long>(3 * one_save.count(), 1000, 200000)
-  );
-  long least = 1;
+  const auto one_save =
+      std::chrono::duration_cast<Micros>(std::clamp<Clock::duration>(
+          Clock::now() - start, Micros(100), std::chrono::milliseconds(100)
+      ));
   std::mt19937 random(5);
+  std::uniform_int_distribution<int> saves(0, 2);
+  std::uniform_int_distribution<long> moment(0, one_save.count());
+  long least = 1;
   for (int kill_number = 0; kill_number < 50; ++kill_number) {
     int told[2];
     ASSERT_EQ(pipe(told), 0);
@@ -292,7 +295,10 @@ TEST_F(CheckpointTest, SurvivesKillAtRandomMoments) {
       }
     }
     close(told[1]);
-    usleep(std::uniform_int_distribution<unsigned>(0, longest)(random));
+    for (int left = saves(random); left > 0; --left) {
+      ASSERT_EQ(read(told[0], &least, sizeof least), long{sizeof least});
+    }
+    std::this_thread::sleep_for(Micros(moment(random)));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     for (long step = 0; read(told[0], &step, sizeof step) == sizeof step;) {
