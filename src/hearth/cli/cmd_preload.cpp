@@ -7,8 +7,8 @@
 #include "hearth/base/env.h"
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
+#include "hearth/cli/first_words.h"
 #include "hearth/cli/model_flags.h"
-#include "hearth/infer/generator.h"
 #include "hearth/models/packed_cache.h"
 #include "hearth/models/quant_target.h"
 
@@ -78,17 +78,7 @@ void list(const Context& context, const PackedCache& cache) {
   context.print(text);
 }
 
-// A few tokens, the likeliest each, from the model's first.
-std::vector<std::int32_t> try_out(const infer::TextModel& model) {
-  std::vector<std::int32_t> prompt{1, 2};
-  if (model.tokenizer) prompt = model.raw_prompt("Once upon a time");
-  infer::GenerateOptions options;
-  options.max_tokens = 8;
-  return infer::generate(
-             model.model, model.tokenizer, prompt, options,
-             [](const infer::GeneratedToken&) { return true; }
-  ).ids();
-}
+constexpr int kTried = 8;  // tokens
 
 struct Preloaded {
   std::string path, content, how;
@@ -107,7 +97,6 @@ Preloaded preload(
   Preloaded out;
   std::vector<std::int32_t> plain_ids;
   {
-    double start = milliseconds_now();
     ModelFlags fresh = flags.model;
     fresh.packed = false;
     const auto model = fresh.load(context, &out.load_ms);
@@ -117,10 +106,10 @@ Preloaded preload(
           "--device cpu packs them all the same"
       );
     }
-    plain_ids = try_out(model);
+    plain_ids = first_words(model, kTried).ids;
     out.kept_dense = model.model.report.kept_dense;
     out.how = model.model.report.how;
-    start = milliseconds_now();
+    double start = milliseconds_now();
     std::optional<Progress> bar;
     const auto& source = *model.model.source;
     const auto content = models::content_hash(
@@ -148,7 +137,7 @@ Preloaded preload(
     throw CheckFailed("the packed weights were written but are not used");
   }
   out.packed_bytes = packed.model.report.bytes;
-  out.ids = try_out(packed);
+  out.ids = first_words(packed, kTried).ids;
   if (packed.tokenizer) out.text = packed.tokenizer->decode(out.ids);
   if (out.ids != plain_ids) {
     throw CheckFailed(

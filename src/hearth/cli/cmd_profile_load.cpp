@@ -6,10 +6,10 @@
 #include "hearth/base/error.h"
 #include "hearth/base/memory.h"
 #include "hearth/bench/measure.h"
+#include "hearth/cli/first_words.h"
 #include "hearth/cli/model_flags.h"
 #include "hearth/cli/start_profile.h"
 #include "hearth/hardware/process_peak.h"
-#include "hearth/infer/generator.h"
 #include "hearth/io/file_source.h"
 #include "hearth/models/quant_target.h"
 
@@ -44,19 +44,6 @@ void declare(Args& args, ProfileFlags& f) {
   );
 }
 
-double first_token(const infer::TextModel& model) {
-  infer::GenerateOptions options;
-  options.max_tokens = 1;
-  const std::vector<std::int32_t> prompt =
-      model.tokenizer ? model.raw_prompt("Once upon a time")
-                      : std::vector<std::int32_t>{1, 2};
-  return infer::generate(
-             model.model, model.tokenizer, prompt, options,
-             [](const infer::GeneratedToken&) { return true; }
-         ).first_step_ms /
-         1e3;
-}
-
 StartProfile measure(const Context& context, const ProfileFlags& flags) {
   StartProfile p;
   p.model = flags.model.model;
@@ -75,7 +62,7 @@ StartProfile measure(const Context& context, const ProfileFlags& flags) {
   profile::ProcessSampler sampler;
   double load_ms = 0;
   const auto model = wanted.load(context, &load_ms);
-  p.facts.first_token = first_token(model);
+  p.facts.first_token = first_words(model, 1).first_token;
   p.memory = sampler.stop();
   const auto& timing = model.timing;
   models::StartFacts& f = p.facts;
@@ -107,8 +94,8 @@ void cmd_profile_load(Context& context, const std::vector<std::string>& words) {
   Args args(
       "profile load",
       "Loads a model as generate, chat and serve do, up to the first token, "
-      "and "
-      "says where time and memory went: by phase, shard and class of tensors, "
+      "and says where time and memory went: by phase, shard and class of "
+      "tensors, "
       "and which part is slow and why.",
       context.common
   );
