@@ -295,7 +295,9 @@ void amx_product(
     const QuantMatrix& y,
     void* scratch
 ) noexcept {
-  const long pairs = rows < 16 ? 0 : (end - begin) / 2;
+  if (rows < 16)
+    return int8_product(l, packed, begin, end, x, rows, y, scratch);
+  const long pairs = (end - begin) / 2;
   const long whole = rows / 16 * 16, block = quant_row_block(l.columns);
   auto* bytes = static_cast<std::uint8_t*>(scratch);
   const std::size_t opened = (2 * panel_scratch(l) + 63) / 64 * 64;

@@ -16,6 +16,7 @@ struct Floats {
 };
 
 constexpr int kFullBias = 128;
+constexpr int kFewRows = 1;
 constexpr int kTileRows = 2, kTilePanels = 1, kExactRows = 6;
 
 inline Bytes load_bytes(const void* p) {

@@ -10,8 +10,9 @@ using Floats = __m512;
 
 // vpdpbusd takes any unsigned byte.
 constexpr int kFullBias = 0;
-// Rows of activations by panels that stay in registers, and rows of the exact
-// kernel.
+// Rows of activations by panels that stay in registers, rows of the exact
+// kernel, and rows that go straight from the bit planes.
+constexpr int kFewRows = 8;
 constexpr int kTileRows = 6, kTilePanels = 2, kExactRows = 12;
 
 inline Bytes load_bytes(const void* p) {

@@ -15,6 +15,7 @@ struct Floats {
 };
 
 constexpr int kFullBias = 0;
+constexpr int kFewRows = 1;
 constexpr int kTileRows = 1, kTilePanels = 1, kExactRows = 2;
 
 inline Bytes load_bytes(const void* p) {

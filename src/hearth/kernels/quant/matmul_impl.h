@@ -1,15 +1,9 @@
 #pragma once
 // The int8 products of several rows of activations, against bytes.
-#include "hearth/kernels/quant/row_impl.h"
+#include "hearth/kernels/quant/few_rows_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
-
-// What a tile needs of one panel: bytes or planes of codes, fp32 scales.
-struct PanelView {
-  const std::uint8_t* codes;
-  const float *scale, *min;
-};
 
 // Brings what is opened next to the second cache, a share with each unit of
 // what is multiplied now: memory and the vector unit work side by side.
@@ -78,32 +72,6 @@ inline void tile(
       }
     }
     if (--left == 0) left = per_group, ++g;
-  }
-}
-
-// The minima's share: sum over groups of min * (sum of activations).
-template <int kR, int kP>
-inline void add_minima(
-    const PackedLayout& l,
-    const PanelView* w,
-    const float* sums,
-    Floats (&f)[kR][kP]
-) {
-  Floats share[kR][kP];
-  for (auto& line : share) {
-    for (auto& lane : line) lane = splat(0.0f);
-  }
-  for (long g = 0; g < l.groups; ++g) {
-    for (int p = 0; p < kP; ++p) {
-      const Floats min = load_floats(w[p].min + g * kRows);
-#pragma GCC unroll 16
-      for (int r = 0; r < kR; ++r) {
-        share[r][p] = fma(min, splat(sums[r * l.groups + g]), share[r][p]);
-      }
-    }
-  }
-  for (int r = 0; r < kR; ++r) {
-    for (int p = 0; p < kP; ++p) f[r][p] = add(f[r][p], share[r][p]);
   }
 }
 
@@ -225,8 +193,8 @@ void int8_product(
     const QuantMatrix& y,
     void* scratch
 ) noexcept {
-  if (rows == 1) return row_panels(l, packed, begin, end, x, y);
   auto* bytes = static_cast<std::uint8_t*>(scratch);
+  if (few_rows_product(l, packed, begin, end, x, rows, y, bytes)) return;
   long p = begin;
   for (; p + kTilePanels <= end; p += kTilePanels) {
     panels_product<kTilePanels>(
