@@ -53,6 +53,17 @@ void interleave(const T* low, const T* high, long columns, Word* out) {
     }
   }
 #endif
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    for (; high && c + 16 <= columns; c += 16) {
+      const __m512i first = _mm512_cvtepu16_epi32(narrow_bf16(load(low + c)));
+      const __m512i second = _mm512_cvtepu16_epi32(narrow_bf16(load(high + c)));
+      _mm512_storeu_si512(
+          out + c, _mm512_or_si512(first, _mm512_slli_epi32(second, 16))
+      );
+    }
+  }
+#endif
   if (high) {
     for (; c < columns; ++c) {
       out[c] = bf16_bits(low + c) | bf16_bits(high + c) << 16;
@@ -80,23 +91,52 @@ inline void zero_words(Word* p, long n) {
   for (long i = 0; i < n; ++i) p[i] = 0;
 }
 
-// Rows of depth of a row-major source: read in order, spread over all panels.
+// Rows of depth of a row-major source: a few of them, which the first cache
+// holds, into one panel after the other. Panels lie a power of two apart as
+// often as not, so that a row at a time would write to one set of a cache.
 template <class T>
 void pack_rows_bf16(const GemmPack& g, GemmRange columns, GemmRange depth) {
   const T* source = static_cast<const T*>(g.source);
   const long words = round_up(g.k, kPairDepth) / 2;
   const long end = depth.end < g.k ? depth.end : round_up(g.k, kPairDepth);
-  for (long k = depth.begin; k < end; k += 2) {
+  for (long from = depth.begin; from < end; from += kPairDepth) {
+    const long to = smaller(end, from + kPairDepth);
     for (long j = columns.begin; j < columns.end; j += kPanel) {
-      Word* out = static_cast<Word*>(g.packed) + j * words + k / 2 * kPanel;
       const long width = smaller(kPanel, g.n - j);
-      if (width < kPanel || k >= g.k) zero_words(out, kPanel);
-      if (k >= g.k) continue;
-      const T* low = source + k * g.stride + j;
-      interleave(low, k + 1 < g.k ? low + g.stride : nullptr, width, out);
+      for (long k = from; k < to; k += 2) {
+        Word* out = static_cast<Word*>(g.packed) + j * words + k / 2 * kPanel;
+        if (width < kPanel || k >= g.k) zero_words(out, kPanel);
+        if (k >= g.k) continue;
+        const T* low = source + k * g.stride + j;
+        interleave(low, k + 1 < g.k ? low + g.stride : nullptr, width, out);
+      }
     }
   }
 }
+
+#if defined(__AVX512F__)
+// Pairs of 32 numbers of depth of 16 columns of B, a word a column.
+HEARTH_INLINE void pack_column_words(
+    const Bf16* source,
+    long stride,
+    Word* out
+) {
+  transpose_words(source, stride * 2, out, kPanel * 4);
+}
+HEARTH_INLINE void pack_column_words(
+    const float* source,
+    long stride,
+    Word* out
+) {
+  alignas(64) Word words[16 * 16];
+  for (int c = 0; c < 16; ++c) {
+    auto* to = reinterpret_cast<Bf16*>(words + 16 * c);
+    store(to, load(source + c * stride));
+    store(to + 16, load(source + c * stride + 16));
+  }
+  transpose_words(words, 64, out, kPanel * 4);
+}
+#endif
 
 // One panel of a source whose rows are columns of B, `width` of them real.
 template <class T>
@@ -112,16 +152,12 @@ void pack_columns_bf16(
   for (long k = depth.begin; k < end; k += 2) {
     Word* out = panel + k / 2 * kPanel;
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 2) {
-      if (width == kPanel && k % 32 == 0 && k + 32 <= depth.end) {
-        for (int c = 0; c < kPanel; c += 16) {
-          transpose_words(
-              source + c * g.stride + k, g.stride * 2, out + c, kPanel * 4
-          );
-        }
-        k += 30;
-        continue;
+    if (width == kPanel && k % 32 == 0 && k + 32 <= depth.end) {
+      for (int c = 0; c < kPanel; c += 16) {
+        pack_column_words(source + c * g.stride + k, g.stride, out + c);
       }
+      k += 30;
+      continue;
     }
 #endif
     for (long c = 0; c < kPanel; ++c) {
