@@ -64,6 +64,7 @@ struct Plan {
   const HeadLossTask& t;
   const GemmFamily& family;
   bool gradients, running;  // running: the softmax is joined up as it comes
+  bool tiles;
   long chunk = 0;
   long block_rows, stretch;  // what a thread does at a time
   long logits_stride;        // of whole rows, in floats
@@ -88,7 +89,7 @@ struct Plan {
               t.terms.divergence == kernels::Divergence::none &&
               (t.type == GemmScalar::bf16 || !gradients);
     // Tiles want B to serve many rows; vectors have tall blocks of their own.
-    const bool tiles = family.rows >= 32;
+    tiles = family.rows >= 32;
     block_rows = tiles ? 256 : 96;
     stretch = (tiles ? kTileStretchFloats : kStretchFloats) / block_rows /
               family.columns * family.columns;
@@ -117,8 +118,10 @@ struct Plan {
     const std::size_t least = lay_out(nullptr, 1);
     chunk = 2 * kMinChunk;
     const std::size_t step = lay_out(nullptr, 1) - least;
-    const std::size_t spare =
-        t.scratch_limit > least ? t.scratch_limit - least : 0;
+    std::size_t spare = t.scratch_limit > least ? t.scratch_limit - least : 0;
+    // Tiles multiply a chunk in about the time that adding up dW takes; vectors
+    // are so much slower that half of it is as good.
+    if (!tiles && !packs_itself()) spare /= 2;
     const auto steps = static_cast<long>(spare / step);
     chunk = std::min(kMaxChunk, kMinChunk * (1 + steps));
     chunk = std::min(chunk, std::max(t.tokens, 1L));
