@@ -42,6 +42,11 @@ struct GemmArgs {
   // A[i,k] is a[k * a_stride + i]; otherwise it is a[i * a_stride + k]. The
   // int8 family takes only the latter.
   bool a_transposed = false;
+  // What lies at `a` lies in blocks of 32 x 32, as tiles read them: block after
+  // block along a row of blocks, in a block row after row. a_stride is a
+  // multiple of 32, and the blocks at the end of a row are filled up with
+  // zeros. Only for families whose `reads_blocks` is set.
+  bool a_in_blocks = false;
   const void* packed = nullptr;
   void* c = nullptr;
   long c_stride = 0;
@@ -54,11 +59,19 @@ struct GemmArgs {
   long residual_stride = 0;
 };
 
+// Where row i and column k are in blocks of 32 x 32.
+constexpr long block_place(long i, long k, long stride) {
+  constexpr long kSide = 32;
+  return i / kSide * kSide * stride + k / kSide * kSide * kSide +
+         i % kSide * kSide + k % kSide;
+}
+
 struct GemmFamily {
   GemmScalar operand;
   // Column ranges begin at a multiple of `columns`; `rows` is the height a row
   // range is best a multiple of; `depth` is the step of packing along k.
   int columns, rows, depth;
+  bool reads_blocks;
   std::size_t scratch_bytes;  // per thread, 64-byte aligned
   std::size_t (*packed_bytes)(long n, long k) noexcept;
   // Packs a part of B: columns from a multiple of `columns`, depth from a

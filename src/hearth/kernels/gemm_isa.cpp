@@ -15,6 +15,7 @@ constexpr std::size_t kScratchI8 = TileProduct<Int8Tiles>::kScratch;
 constexpr auto kRunBf16 = run_tiles<Bf16Tiles>;
 constexpr auto kRunI8 = run_tiles<Int8Tiles>;
 constexpr int kBf16Rows = 32;
+constexpr bool kBf16Blocks = true;
 #else
 #if defined(__AVX512BF16__)
 using Bf16Core = VectorCore<PairStep>;
@@ -27,6 +28,7 @@ constexpr std::size_t kScratchI8 = scratch_of<I8Core>();
 constexpr auto kRunBf16 = run_range<Bf16Core>;
 constexpr auto kRunI8 = run_range<I8Core>;
 constexpr int kBf16Rows = kTileRows;
+constexpr bool kBf16Blocks = false;
 #endif
 
 }  // namespace
@@ -37,6 +39,7 @@ const GemmKernels gemm{
          .columns = kPanel,
          .rows = kBf16Rows,
          .depth = kPairDepth,
+         .reads_blocks = kBf16Blocks,
          .scratch_bytes = kScratchBf16,
          .packed_bytes = packed_bytes_bf16,
          .pack = pack_bf16,
@@ -46,6 +49,7 @@ const GemmKernels gemm{
          .columns = kPanel,
          .rows = kTileRows,
          .depth = kPairDepth,
+         .reads_blocks = false,
          .scratch_bytes = scratch_of<WidenedCore>(),
          .packed_bytes = packed_bytes_bf16,
          .pack = pack_bf16,
@@ -55,6 +59,7 @@ const GemmKernels gemm{
          .columns = kPanel,
          .rows = kTileRows,
          .depth = 1,
+         .reads_blocks = false,
          .scratch_bytes = scratch_of<Fp32Core>(),
          .packed_bytes = packed_bytes_f32,
          .pack = pack_f32,
@@ -64,6 +69,7 @@ const GemmKernels gemm{
         .columns = kPanel,
         .rows = kBf16Rows,
         .depth = kQuadDepth,
+        .reads_blocks = false,
         .scratch_bytes = kScratchI8,
         .packed_bytes = packed_bytes_i8,
         .pack = pack_i8,

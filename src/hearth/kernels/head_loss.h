@@ -59,13 +59,15 @@ struct LossValue {
 };
 
 struct HeadLossKernels {
-  // Joins n more logits to a row. e, where not null, receives their
-  // exponentials; the `done` before it are scaled when max has to move.
-  // A row starts with sum = 0 and done = 0.
+  // Joins n more logits to a row that has `done` of them (a multiple of 32),
+  // and starts with sum = 0. e, where not null, is the whole row's
+  // exponentials, from 32 to the next 32 `step` elements; those before are
+  // scaled when max has to move.
   void (*softmax)(
       const float* logits,
       long n,
       Bf16* e,
+      long step,
       long done,
       SoftmaxRow& row
   ) noexcept;

@@ -6,10 +6,26 @@ namespace {
 
 constexpr float kHeadroom = 60;
 
+// Calls body(place in e, column, lanes) for columns [0, n) of a row of which 32
+// lie together, `step` elements apart from the next.
+template <class Body>
+HEARTH_INLINE void each_exponential(long n, long step, const Body& body) {
+  constexpr long kTogether = 32;
+  const long whole = step == kTogether ? n : kTogether;
+  for (long from = 0; from < n; from += whole) {
+    const long count = n - from < whole ? n - from : whole;
+    const long place = from / kTogether * step;
+    each_vector(0, count, [&](long i, auto lanes) {
+      body(place + i, from + i, lanes);
+    });
+  }
+}
+
 void softmax(
     const float* logits,
     long n,
     Bf16* e,
+    long step,
     long done,
     SoftmaxRow& row
 ) noexcept {
@@ -20,9 +36,8 @@ void softmax(
     const float k = __builtin_expf(row.max - most);
     const F32 by = splat(k);
     if (e) {
-      Bf16* before = e - done;
-      each_vector(0, done, [&](long i, auto lanes) {
-        store(before + i, load(before + i, lanes) * by, lanes);
+      each_exponential(done, step, [&](long at, long, auto lanes) {
+        store(e + at, load(e + at, lanes) * by, lanes);
       });
     }
     row.sum *= k;
@@ -32,12 +47,13 @@ void softmax(
     row.sum += sum_exp(logits, n, row.max, 1.0f);
     return;
   }
+  Bf16* to = e + done / 32 * step;
   const F32 shift = splat(row.max);
   F32 sums[2] = {zero(), zero()};
-  each_vector(0, n, [&](long i, auto lanes) {
+  each_exponential(n, step, [&](long at, long i, auto lanes) {
     const F32 x = exp(load(logits + i, lanes) - shift);
     sums[i / kLanes & 1] += only(x, lanes);
-    store(e + i, x, lanes);
+    store(to + at, x, lanes);
   });
   row.sum += reduce_add(sums[0] + sums[1]);
 }

@@ -122,6 +122,7 @@ void weight_gradient(
          .a = advance(w.dy, t * w.dy_stride, type),
          .a_stride = w.dy_stride,
          .a_transposed = true,
+         .a_in_blocks = w.dy_in_blocks,
          .packed = packed,
          .c = w.dw,
          .c_stride = w.k,

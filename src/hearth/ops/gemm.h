@@ -35,6 +35,7 @@ struct WeightGradient {
   long tokens = 0, n = 0, k = 0;
   const void* dy = nullptr;
   long dy_stride = 0;
+  bool dy_in_blocks = false;  // as GemmArgs::a_in_blocks
   const void* x = nullptr;
   long x_stride = 0;
   float* dw = nullptr;

@@ -1,4 +1,5 @@
-// The chunk of logits is written once and read by the two products only. For
+// The chunk of logits is written once and read by the two products only; where
+// these read blocks, they find them written so. For
 // plain cross-entropy in bf16 it holds e = exp(l - m) as soon as a stretch of
 // logits is known. The normaliser Z comes last, so it is applied to the small
 // sides: with P = e - Z onehot and s = weight / Z,
@@ -21,6 +22,7 @@ using kernels::GemmFamily;
 using kernels::GemmScalar;
 
 constexpr long kMaxChunk = 1024, kMinChunk = 32;
+constexpr long kBlock = 32;  // rows and columns
 // Logits a thread holds before they become exponentials: most of its cache.
 // Tiles copy their rows of h for every stretch, so they take longer ones.
 constexpr long kStretchFloats = 96 * 1024, kTileStretchFloats = 192 * 1024;
@@ -48,6 +50,9 @@ struct RowState {
   float loss, weight;
 };
 
+long whole_blocks(long n) {
+  return (n + kBlock - 1) / kBlock * kBlock;
+}
 long element_bytes(GemmScalar type) {
   return type == GemmScalar::bf16 ? 2 : 4;
 }
@@ -64,7 +69,7 @@ struct Plan {
   const HeadLossTask& t;
   const GemmFamily& family;
   bool gradients, running;  // running: the softmax is joined up as it comes
-  bool tiles;
+  bool tiles, blocks;       // blocks: exponentials lie as tiles read them
   long chunk = 0;
   long block_rows, stretch;  // what a thread does at a time
   long logits_stride;        // of whole rows, in floats
@@ -93,6 +98,7 @@ struct Plan {
     block_rows = tiles ? 256 : 96;
     stretch = (tiles ? kTileStretchFloats : kStretchFloats) / block_rows /
               family.columns * family.columns;
+    blocks = running && gradients && family.reads_blocks;
     logits_stride = padded(t.vocabulary, 16);
     choose_chunk();
     bytes = lay_out(base, threads);
@@ -100,8 +106,12 @@ struct Plan {
 
   long row_bytes() const {
     if (!running) return logits_stride * 4;
+    if (blocks) return whole_blocks(t.vocabulary) * 2;
     return gradients ? padded(t.vocabulary, 32) * 2 : 0;
   }
+  long h_stride() const { return blocks ? whole_blocks(t.dim) : t.dim; }
+  // Elements from 32 exponentials of a row to the next 32.
+  long exponential_step() const { return blocks ? kBlock * kBlock : kBlock; }
   // Whether the companion is missing or lacks an order that is wanted.
   bool packs_itself() const {
     return !t.packed || &t.packed->family() != &family ||
@@ -141,8 +151,10 @@ struct Plan {
     forward = packed(t.vocabulary, t.dim);
     if (gradients) backward = packed(t.dim, t.vocabulary);
     if (running) stretches = arena.take<float>(threads * block_rows * stretch);
-    rows = arena.take<std::byte>(chunk * row_bytes());
-    h = arena.take<std::byte>(chunk * t.dim * element_bytes(t.type));
+    rows = arena.take<std::byte>(whole_blocks(chunk) * row_bytes());
+    h = arena.take<std::byte>(
+        whole_blocks(chunk) * h_stride() * element_bytes(t.type)
+    );
     if (gradients) {
       if (running) {
         scaled_h = arena.take<std::byte>(chunk * t.dim * element_bytes(t.type));
@@ -250,15 +262,49 @@ class HeadLoss {
            static_cast<std::size_t>(token) * dim_bytes();
   }
   std::byte* h_of(long row) const {
-    return p_.h + static_cast<std::size_t>(row) * dim_bytes();
+    return p_.h + row * p_.h_stride() * element_bytes(t_.type);
   }
   std::byte* row_of(long row) const { return p_.rows + row * p_.row_bytes(); }
+  Bf16* exponentials(long row) const {
+    auto* e = reinterpret_cast<Bf16*>(p_.rows);
+    const long stride = p_.gradient_stride();
+    return e +
+           (p_.blocks ? kernels::block_place(row, 0, stride) : row * stride);
+  }
+  // Calls body(exponentials, count) for the stretches of a row.
+  template <class Body>
+  void each_stretch(long row, const Body& body) {
+    Bf16* e = exponentials(row);
+    const long whole = p_.blocks ? kBlock : t_.vocabulary;
+    for (long v = 0; v < t_.vocabulary; v += whole) {
+      body(
+          e + v / kBlock * p_.exponential_step(),
+          std::min(whole, t_.vocabulary - v)
+      );
+    }
+  }
 
+  const std::byte* input_of(long token) const {
+    return static_cast<const std::byte*>(t_.h) +
+           static_cast<std::size_t>(token) * dim_bytes();
+  }
+  // The rows that count, one after the other or in blocks.
   void gather(long start, long rows) {
-    const auto* h = static_cast<const std::byte*>(t_.h);
     for (long r = 0; r < rows; ++r) {
-      const auto token = static_cast<std::size_t>(p_.active[start + r]);
-      std::memcpy(h_of(r), h + token * dim_bytes(), dim_bytes());
+      const std::byte* from = input_of(p_.active[start + r]);
+      if (!p_.blocks) {
+        std::memcpy(h_of(r), from, dim_bytes());
+        continue;
+      }
+      constexpr long kBytes = kBlock * sizeof(Bf16);
+      std::byte* to =
+          p_.h + kernels::block_place(r, 0, p_.h_stride()) * long{sizeof(Bf16)};
+      const auto end = static_cast<long>(dim_bytes());
+      for (long at = 0; at < end; at += kBytes, to += kBlock * kBytes) {
+        const long count = std::min(kBytes, end - at);
+        std::memcpy(to, from + at, static_cast<std::size_t>(count));
+        std::memset(to + count, 0, static_cast<std::size_t>(kBytes - count));
+      }
     }
   }
 
@@ -300,7 +346,8 @@ class HeadLoss {
          .n = n,
          .k = t_.dim,
          .a = h_of(r),
-         .a_stride = t_.dim,
+         .a_stride = p_.h_stride(),
+         .a_in_blocks = p_.blocks,
          .packed =
              forward_ + panel * static_cast<std::size_t>(v / family_.columns),
          .c = out,
@@ -319,9 +366,8 @@ class HeadLoss {
       logits(worker, r, count, v, n, out, p_.stretch);
       for (long i = 0; i < count; ++i) {
         const float* l = out + i * p_.stretch;
-        Bf16* e = nullptr;
-        if (p_.gradients) e = reinterpret_cast<Bf16*>(row_of(r + i)) + v;
-        kernels_.softmax(l, n, e, v, rows[i]);
+        Bf16* e = p_.gradients ? exponentials(r + i) : nullptr;
+        kernels_.softmax(l, n, e, p_.exponential_step(), v, rows[i]);
         const long at = t_.targets[p_.active[start + r + i]] - v;
         if (at >= 0 && at < n) targets[i] = l[at];
       }
@@ -343,7 +389,6 @@ class HeadLoss {
     t_.log_probs[token] = target - lse;
     p_.states[row] = {0, w * (lse - target + z * lse * lse), weight(token)};
     if (!p_.gradients) return;
-    auto* e = reinterpret_cast<Bf16*>(row_of(row));
     // The z-loss multiplies p by `by`: it goes into the scale, and the target's
     // entry is divided by it, unless it is too small for that.
     const float by = 1 + 2 * z * lse;
@@ -352,13 +397,25 @@ class HeadLoss {
       scale *= by;
     else
       in_row = by;
-    if (in_row != 1) kernels_.scale_bf16(e, t_.vocabulary, in_row, e);
+    if (in_row != 1) {
+      each_stretch(row, [&](Bf16* e, long count) {
+        kernels_.scale_bf16(e, count, in_row, e);
+      });
+    }
     const float one = by > 0.5f ? s.sum / by : s.sum;
     const float entry = in_row * std::exp(target - s.max) - one;
-    kernels_.scale_to_bf16(&entry, 1, 1, e + t_.targets[token]);
+    const long at = t_.targets[token];
+    Bf16* e = exponentials(row) + at / kBlock * p_.exponential_step();
+    kernels_.scale_to_bf16(&entry, 1, 1, e + at % kBlock);
+    const long over = t_.vocabulary % kBlock;
+    if (p_.blocks && over > 0) {
+      Bf16* last =
+          exponentials(row) + t_.vocabulary / kBlock * p_.exponential_step();
+      std::fill(last + over, last + kBlock, Bf16{});
+    }
     p_.states[row].scale = scale;
     kernels_.scale_bf16(
-        reinterpret_cast<const Bf16*>(h_of(row)), t_.dim, scale,
+        reinterpret_cast<const Bf16*>(input_of(token)), t_.dim, scale,
         reinterpret_cast<Bf16*>(p_.scaled_h) + row * t_.dim
     );
   }
@@ -402,6 +459,7 @@ class HeadLoss {
          .k = t_.vocabulary,
          .a = row_of(r),
          .a_stride = p_.gradient_stride(),
+         .a_in_blocks = p_.blocks,
          .packed = backward_,
          .c = dh,
          .c_stride = t_.dim},
@@ -429,6 +487,7 @@ class HeadLoss {
          .k = t_.dim,
          .dy = p_.rows,
          .dy_stride = p_.gradient_stride(),
+         .dy_in_blocks = p_.blocks,
          .x = p_.running ? p_.scaled_h : p_.h,
          .x_stride = t_.dim,
          .dw = t_.dw,

@@ -97,10 +97,11 @@ inline void copy_tiles(
   }
 }
 
-// Columns of bf16 as rows: pairs over depth first, then words transposed.
+// Columns of bf16 as rows: pairs over depth first, then words transposed. `at`
+// says where 32 columns from i on of row k begin.
+template <class At>
 inline void transpose_tiles(
-    const Bf16* a,
-    long stride,
+    const At& at,
     long height,
     long depth,
     const BlockShape& shape,
@@ -113,11 +114,10 @@ inline void transpose_tiles(
       const long i = piece * kPieceRows;
       const __mmask64 columns = first_bytes(2 * (height - i));
       const auto row = [&](long k) {
-        const Bf16* from = a + k * stride + i;
-        // Rows lie far apart: no processor guesses the next tile's.
-        _mm_prefetch(from + kTileDepth * stride, _MM_HINT_T0);
+        // Tiles lie far apart: no processor guesses the next one's.
+        _mm_prefetch(at(i, k + kTileDepth), _MM_HINT_T0);
         return _mm512_maskz_loadu_epi8(
-            k < depth ? columns : first_bytes(0), from
+            k < depth ? columns : first_bytes(0), at(i, k)
         );
       };
       for (long r = 0; r < kTile; ++r) {
@@ -309,9 +309,13 @@ class TileProduct {
     const long bytes = depth * Kind::kElement;
     const BlockShape shape(height, bytes);
     const auto* a = static_cast<const char*>(g_.a);
-    if (g_.a_transposed) {
-      const auto* from = reinterpret_cast<const Bf16*>(a) + k * g_.a_stride + i;
-      transpose_tiles(from, g_.a_stride, height, depth, shape, room_);
+    const char* tiles = room_;
+    long piece = 0;  // bytes from one piece to the next; 0: as copied
+    if (g_.a_in_blocks && !g_.a_transposed) {
+      tiles = a + block_place(i, k, g_.a_stride) * Kind::kElement;
+      piece = kPieceRows * g_.a_stride * Kind::kElement;
+    } else if (g_.a_transposed) {
+      transpose(i, height, k, depth, shape);
     } else {
       const long stride = g_.a_stride * Kind::kElement;
       const char* from = a + i * stride + k * Kind::kElement;
@@ -336,7 +340,9 @@ class TileProduct {
             .steps = steps,
             .opens = opens && w == 0,
             .closes = closes && last,
-            .a = shape.place(room_, 0, w),
+            .a = piece > 0 ? tiles + w * 2 * kTileBytes
+                           : shape.place(room_, 0, w),
+            .piece = piece > 0 ? piece : steps * 2 * kTileBytes,
             .b = stripe,
             .next = last ? next : stripe + steps * kTile * kPanelBytes,
             .partial = partial
@@ -348,11 +354,37 @@ class TileProduct {
     }
   }
 
+  // Depth is down the rows of what lies at `a`.
+  void transpose(
+      long i,
+      long height,
+      long k,
+      long depth,
+      const BlockShape& shape
+  ) {
+    const auto* a = static_cast<const Bf16*>(g_.a);
+    const long stride = g_.a_stride;
+    if (g_.a_in_blocks) {
+      const auto at = [=](long column, long row) {
+        return a + block_place(k + row, i + column, stride);
+      };
+      transpose_tiles(at, height, depth, shape, room_);
+    } else {
+      const Bf16* from = a + k * stride + i;
+      const auto at = [=](long column, long row) {
+        return from + row * stride + column;
+      };
+      transpose_tiles(at, height, depth, shape, room_);
+    }
+  }
+
   // A stripe of one panel against all pieces of the block.
   struct Part {
     long i, j, height, steps;
     bool opens, closes;
-    const char *a, *b, *next;
+    const char* a;
+    long piece;  // bytes from one piece of A to the next
+    const char *b, *next;
     Sum* partial;
   };
   HEARTH_INLINE void stripe_of(const Part& p, const BlockShape& shape) {
@@ -361,7 +393,7 @@ class TileProduct {
         p.next ? (kPieceRows + shape.pieces - 1) / shape.pieces : 0;
     for (long t = 0; t < shape.pieces; ++t) {
       const long rows = smaller(kPieceRows, p.height - t * kPieceRows);
-      const char* a = p.a + t * p.steps * 2 * kTileBytes;
+      const char* a = p.a + t * p.piece;
       Ahead ahead{p.next + t * p.steps * lines * 64, lines};
       if (p.closes) {
         const long at = (p.i + t * kPieceRows) * g_.c_stride + p.j;
