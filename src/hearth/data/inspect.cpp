@@ -70,11 +70,14 @@ void view_batches(
   config.epochs = 1;
   Loader loader(std::move(cache), config);
   Batch b;
-  while (out.packing.batches < options.measured_batches && loader.next(b)) {
+  const auto wanted =
+      std::max<std::uint64_t>(options.measured_batches, options.batches);
+  while (out.packing.batches < wanted && loader.next(b)) {
     ++out.packing.batches;
     out.packing.documents += b.samples.size();
     if (out.batches.size() >= options.batches) continue;
-    BatchView view{b.step, b.rows, b.length, b.tokens, b.trained, {}};
+    BatchView view{b.step,    b.rows, b.length, b.tokens,
+                   b.trained, {},     b.ids,    b.targets};
     for (std::uint32_t r = 0; r < std::min<std::size_t>(b.rows, kMapRows);
          ++r) {
       view.map.push_back(map_row(b, r));

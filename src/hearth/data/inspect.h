@@ -30,6 +30,7 @@ struct BatchView {
   // Row-major, a letter a column group: '.' padding, 'a'.. untrained tokens of
   // the row's segments in turn, 'A'.. with loss.
   std::vector<std::string> map;
+  std::vector<std::int32_t> ids, targets;  // as trained on, row by row
 };
 
 // Over many batches.

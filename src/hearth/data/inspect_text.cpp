@@ -75,6 +75,15 @@ std::string batch_text(const BatchView& b) {
   return out + "\n";
 }
 
+Json by_rows(const std::vector<std::int32_t>& ids, std::uint32_t length) {
+  Json rows = Json::array();
+  for (std::size_t at = 0; at + length <= ids.size() && length > 0;
+       at += length) {
+    rows.push_back(Json(std::span(ids).subspan(at, length)));
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string inspection_to_text(const Inspection& in, bool color) {
@@ -134,7 +143,9 @@ Json inspection_to_json(const Inspection& in) {
          {"length", b.length},
          {"tokens", b.tokens},
          {"trained", b.trained},
-         {"map", b.map}}
+         {"map", b.map},
+         {"ids", by_rows(b.ids, b.length)},
+         {"targets", by_rows(b.targets, b.length)}}
     );
   }
   const auto& p = in.packing;
