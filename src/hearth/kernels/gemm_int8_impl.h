@@ -14,7 +14,7 @@ inline void put_quad(Word quad, Word* out) {
   *out = quad ^ 0x80808080u;
 }
 HEARTH_INLINE I32 dot_quads(I32 sum, const char* a, long, I32 b) {
-  const auto* p = reinterpret_cast<const LooseWord*>(a);
+  const LooseWord* p = reinterpret_cast<const LooseWord*>(a);
   const __m512i x = _mm512_set1_epi32(static_cast<int>(*p));
   return {_mm512_dpbusd_epi32(sum.v, x, b.v)};
 }
@@ -32,8 +32,8 @@ inline void put_quad(Word quad, Word* out) {
   out[1] = wide_pair(quad >> 8, quad >> 24);
 }
 HEARTH_INLINE I32 dot_quads(I32 sum, const char* a, long word, I32 b) {
-  const auto* p = reinterpret_cast<const LooseWord*>(a);
-  const auto* q = reinterpret_cast<const LooseWord*>(a + word);
+  const LooseWord* p = reinterpret_cast<const LooseWord*>(a);
+  const LooseWord* q = reinterpret_cast<const LooseWord*>(a + word);
 #if defined(__AVX512F__)
   const __m512i even = _mm512_srai_epi16(_mm512_slli_epi16(b.v, 8), 8);
   const __m512i odd = _mm512_srai_epi16(b.v, 8);

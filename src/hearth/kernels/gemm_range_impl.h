@@ -11,6 +11,7 @@ namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
 using Word = std::uint32_t;
+// Named, never `auto`: that forgets that it may lie anywhere.
 using LooseWord [[gnu::may_alias, gnu::aligned(1)]] = Word;
 using LooseInt [[gnu::may_alias]] = std::int32_t;
 

@@ -125,7 +125,7 @@ struct PairStep {
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const auto* p = reinterpret_cast<const LooseWord*>(a.at(r, row));
+      const LooseWord* p = reinterpret_cast<const LooseWord*>(a.at(r, row));
       const __m512i x = _mm512_set1_epi32(static_cast<int>(*p));
 #pragma GCC unroll 16
       for (int v = 0; v < kPanelVectors; ++v) {
