@@ -30,30 +30,38 @@ struct UnitRows {
   const std::int8_t* codes;
   const float* scales;
   const std::int32_t* starts;
+  const float* sums;  // row after row
 };
 
+// Rows that are not there are the last one again.
 template <int kR>
 inline UnitRows lay_side_by_side(
     const PackedLayout& l,
     const QuantActivations& x,
+    long rows,
     std::uint8_t* scratch
 ) {
-  if constexpr (kR == 1) return {x.codes, x.scales, x.starts};
-  const long units = l.columns / l.unit;
+  if constexpr (kR == 1) return {x.codes, x.scales, x.starts, x.sums};
+  const long units = l.columns / l.unit, groups = l.has_min ? l.groups : 0;
   auto* scales = reinterpret_cast<float*>(scratch);
-  auto* starts = reinterpret_cast<std::int32_t*>(scales + units * kR);
+  float* sums = scales + units * kR;
+  auto* starts = reinterpret_cast<std::int32_t*>(sums + groups * kR);
   auto* codes = reinterpret_cast<std::int8_t*>(starts + units * kR);
   for (int r = 0; r < kR; ++r) {
-    const std::int8_t* from = x.codes + r * l.columns;
+    const long row = r < rows ? r : rows - 1;
+    const std::int8_t* from = x.codes + row * l.columns;
     for (long c = 0; c < l.columns; c += kChunk) {
       std::memcpy(codes + c * kR + r * kChunk, from + c, kChunk);
     }
     for (long u = 0; u < units; ++u) {
-      scales[u * kR + r] = x.scales[r * units + u];
-      starts[u * kR + r] = x.starts[r * units + u];
+      scales[u * kR + r] = x.scales[row * units + u];
+      starts[u * kR + r] = x.starts[row * units + u];
+    }
+    for (long g = 0; g < groups; ++g) {
+      sums[r * groups + g] = x.sums[row * groups + g];
     }
   }
-  return {codes, scales, starts};
+  return {codes, scales, starts, sums};
 }
 
 // The fp32 sums of kR rows over one panel, whose scales are read already. In
@@ -166,13 +174,14 @@ inline void few_rows_panels(
     long begin,
     long end,
     const QuantActivations& x,
+    long count,
     const QuantMatrix& y,
     std::uint8_t* scratch
 ) {
   auto* scale = reinterpret_cast<float*>(scratch);
   float* min = scale + l.groups * kRows;
   const UnitRows rows = lay_side_by_side<kR>(
-      l, x, reinterpret_cast<std::uint8_t*>(min + l.groups * kRows)
+      l, x, count, reinterpret_cast<std::uint8_t*>(min + l.groups * kRows)
   );
   for_bits(l.format.bits, [&]<int kBits>() {
     for (long p = begin; p < end; ++p) {
@@ -192,16 +201,17 @@ inline void few_rows_panels(
       }
       if (l.has_min) {
         const PanelView view{panel, scale, min};
-        add_minima<kR, 1>(l, &view, x.sums, f);
+        add_minima<kR, 1>(l, &view, rows.sums, f);
       }
-      for (int r = 0; r < kR; ++r) {
+      for (int r = 0; r < kR && r < count; ++r) {
         store_row(y, r, p * kRows, l.rows - p * kRows, f[r][0]);
       }
     }
   });
 }
 
-// Whether there were few enough. The scratch is that of two opened panels.
+// Whether there were few enough: 1, 2, 4, 8 rows at a time, since every number
+// is code of its own. The scratch is that of two opened panels.
 template <int kR = kFewRows>
 inline bool few_rows_product(
     const PackedLayout& l,
@@ -215,13 +225,13 @@ inline bool few_rows_product(
 ) {
   if (rows > kR) return false;
   if constexpr (kR > 1) {
-    if (rows < kR) {
-      return few_rows_product<kR - 1>(
+    if (rows <= kR / 2) {
+      return few_rows_product<kR / 2>(
           l, packed, begin, end, x, rows, y, scratch
       );
     }
   }
-  few_rows_panels<kR>(l, packed, begin, end, x, y, scratch);
+  few_rows_panels<kR>(l, packed, begin, end, x, rows, y, scratch);
   return true;
 }
 
