@@ -10,8 +10,7 @@ namespace hearth::cli {
 
 struct FirstWords {
   std::vector<std::int32_t> ids;
-  double first_token =
-      0;  // seconds until it was there, the engine's start among them
+  double first_token = 0;  // seconds, the engine's start among them
 };
 
 // The likeliest tokens each, at most so many. Throws Error when the model gives

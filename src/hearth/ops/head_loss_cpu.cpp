@@ -114,6 +114,7 @@ struct Plan {
   long exponential_step() const { return blocks ? kBlock * kBlock : kBlock; }
   // Whether the companion is missing or lacks an order that is wanted.
   bool packs_itself() const {
+    if (t.packed_later) return false;
     return !t.packed || &t.packed->family() != &family ||
            (gradients && !t.packed->backward());
   }

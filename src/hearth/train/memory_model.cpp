@@ -214,12 +214,9 @@ std::size_t head_scratch(const MemoryQuestion& q, const GemmFamily& family) {
   t.terms.soft_cap = q.model.final_softcap;
   t.terms.label_smoothing = q.label_smoothing;
   t.dh = &t;
-  // The packed head is there; without it the op would make room for its own.
-  const std::size_t own =
-      round_up(family.packed_bytes(t.vocabulary, t.dim), 64) +
-      round_up(family.packed_bytes(t.dim, t.vocabulary), 64);
-  t.scratch_limit = ops::HeadLossOptions{}.scratch_limit + own;
-  return ops::head_loss_scratch_bytes(t, family, q.threads) - own;
+  t.packed_later = true;
+  t.scratch_limit = ops::HeadLossOptions{}.scratch_limit;
+  return ops::head_loss_scratch_bytes(t, family, q.threads);
 }
 
 std::size_t attention_scratch(const MemoryQuestion& q, std::int64_t length) {

@@ -309,8 +309,8 @@ class TileProduct {
     const long bytes = depth * Kind::kElement;
     const BlockShape shape(height, bytes);
     const auto* a = static_cast<const char*>(g_.a);
-    const char* tiles = room_;
-    long piece = 0;  // bytes from one piece to the next; 0: as copied
+    const char* tiles = nullptr;  // where A lies in blocks already,
+    long piece = 0;               // and bytes from one piece to the next
     if (g_.a_in_blocks && !g_.a_transposed) {
       tiles = a + block_place(i, k, g_.a_stride) * Kind::kElement;
       piece = kPieceRows * g_.a_stride * Kind::kElement;

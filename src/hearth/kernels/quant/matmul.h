@@ -10,8 +10,9 @@
 //           and prefill run. The relative error of a unit's activations is at
 //           most 1/254 of its largest.
 // All formats run through the same kernels: w = scale * (code - offset) or
-// scale * code + min. One activation row streams the bit planes directly;
-// more rows first widen two panels to bytes (8-bit codes are used in place).
+// scale * code + min. One activation row, and with many registers up to
+// eight, stream the bit planes directly; more rows first widen two panels to
+// bytes (8-bit codes are used in place).
 //
 // A row of x that holds a NaN or an infinity makes its whole row of y NaN in
 // kInt8; in kExact it propagates as in any product. A row's result depends on
