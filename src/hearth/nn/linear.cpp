@@ -1,5 +1,6 @@
 #include "hearth/nn/linear.h"
 
+#include "hearth/ops/arithmetic.h"
 #include "hearth/ops/linear.h"
 #include "hearth/ops/quantized_linear.h"
 
@@ -55,8 +56,14 @@ mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   if (lora == nullptr || !pass.adapters) {
     return multiply(x, *weight_, bias, pass);
   }
-  const auto y = multiply(x, *weight_, {}, pass);
-  return add_bias((*lora)(x, y, *weight_, pass), bias);
+  const auto uses =
+      pass.training ? ops::fork(x, 2) : std::vector<mx::array>(2, x);
+  if (!lora->scales_rows()) {
+    const auto y = multiply(uses[0], *weight_, bias, pass);
+    return (*lora)(uses[1], y, *weight_, pass);
+  }
+  const auto y = multiply(uses[0], *weight_, {}, pass);
+  return add_bias((*lora)(uses[1], y, *weight_, pass), bias);
 }
 
 Lora& Linear::attach(

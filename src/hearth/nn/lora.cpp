@@ -121,10 +121,8 @@ mx::array Lora::operator()(
         x, *pass.noise, index_, static_cast<float>(config_.dropout)
     );
   }
-  const auto inner = ops::scale(
-      ops::linear(in, a_->value, {}, a_->packed), mx::array(config_.scale())
-  );
-  auto sum = ops::add(y, ops::linear(inner, b_->value, {}, b_->packed));
+  const auto inner = ops::linear(in, a_->value, {}, a_->packed);
+  auto sum = ops::linear_add(y, inner, b_->value, config_.scale(), b_->packed);
   if (magnitude_ == nullptr) return sum;
   return mx::multiply(sum, mx::astype(row_gain(weight, pass), sum.dtype()));
 }

@@ -37,13 +37,17 @@ class Lora {
       std::uint64_t index
   );
 
-  // y is W x without bias; gives what takes its place.
+  // y is W x, its bias added only where rows are not scaled; gives what takes
+  // its place.
   mx::array operator()(
       const mx::array& x,
       const mx::array& y,
       const Parameter& weight,
       const Pass& pass
   ) const;
+
+  // DoRA: what x gives is scaled row by row, and a bias comes after that.
+  bool scales_rows() const { return magnitude_ != nullptr; }
 
   // s B A, float32 [out, in].
   mx::array delta() const;
