@@ -3,6 +3,7 @@
 #include "hearth/kernels/attention/backward_impl.h"
 #include "hearth/kernels/attention/forward_impl.h"
 #if defined(__AMX_TILE__)
+#include "hearth/kernels/attention/held_impl.h"
 #include "hearth/kernels/attention/turned_impl.h"
 #endif
 
@@ -19,8 +20,10 @@ std::size_t forward_scratch(const AttentionArgs& a) noexcept {
   if (!narrow(a)) return ForwardBlock<FloatDot>(a, nullptr).scratch_bytes();
   const std::size_t bytes = ForwardBlock<Bf16Dot>(a, nullptr).scratch_bytes();
 #if defined(__AMX_TILE__)
-  const std::size_t turned = TurnedForward(a, nullptr).scratch_bytes();
-  return turned > bytes ? turned : bytes;
+  const std::size_t tiled = a.dim <= kHeldDim
+                                ? HeldForward(a, nullptr).scratch_bytes()
+                                : TurnedForward(a, nullptr).scratch_bytes();
+  return tiled > bytes ? tiled : bytes;
 #else
   return bytes;
 #endif
@@ -34,7 +37,9 @@ void forward(
 ) noexcept {
 #if defined(__AMX_TILE__)
   if (narrow(a) && a.kv_type == AttentionType::kBfloat16) {
-    return turned_forward_units(a, begin, end, scratch);
+    const auto run =
+        a.dim <= kHeldDim ? held_forward_units : turned_forward_units;
+    return run(a, begin, end, scratch);
   }
 #endif
   const auto run = narrow(a) ? forward_units<Bf16Dot> : forward_units<FloatDot>;

@@ -20,25 +20,6 @@ inline Word bf16_bits(const float* p) {
   return (nan ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
 }
 
-#if defined(__AVX512BW__)
-// (low, high) of the first 16 columns of 32, and of the others.
-HEARTH_INLINE void interleave_words(
-    __m512i low,
-    __m512i high,
-    Word* left,
-    Word* right
-) {
-  alignas(64) static constexpr unsigned short kFirst[32] = {
-      0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-      8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47
-  };
-  const __m512i first = _mm512_load_si512(kFirst);
-  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
-  _mm512_storeu_si512(left, _mm512_permutex2var_epi16(low, first, high));
-  _mm512_storeu_si512(right, _mm512_permutex2var_epi16(low, second, high));
-}
-#endif
-
 // out[c] = (low[c], high[c]) for `columns` of them; no high: zeros.
 template <class T>
 void interleave(const T* low, const T* high, long columns, Word* out) {

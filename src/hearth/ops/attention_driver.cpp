@@ -24,13 +24,27 @@ std::size_t share(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// Calls body(worker, unit) for each unit, threads taking the next as they come.
+// Calls body(worker, begin, end) until all units are done, threads taking the
+// next `run` of them as they come.
 template <class Body>
-void each_unit(ThreadPool& pool, Index units, Body body) {
+void each_unit(ThreadPool& pool, Index units, Index run, Body body) {
   std::atomic<Index> next{0};
   pool.run([&](int worker) {
-    for (Index i = next++; i < units; i = next++) body(worker, i);
+    for (Index i = next.fetch_add(run); i < units; i = next.fetch_add(run)) {
+      body(worker, i, std::min(i + run, units));
+    }
   });
+}
+
+// Blocks of queries that one thread takes at once. Those of one head share its
+// keys, and the next head's can be fetched meanwhile; but every thread should
+// get several turns.
+Index blocks_together(const AttentionArgs& a, int threads) {
+  constexpr Index kTurns = 8;
+  const Index heads = a.batch * a.heads / (kTurns * threads);
+  const Index blocks =
+      kernels::attention_blocks(a.queries, kernels::kAttentionQueryBlock);
+  return std::max<Index>(heads * blocks, 1);
 }
 
 void require(const char* where, bool holds, const char* what, auto got) {
@@ -104,10 +118,11 @@ void attention_forward(
   const auto& kernels = *run.kernels.attention;
   const std::size_t part = share(kernels.forward_scratch(args));
   each_unit(
-      run.pool, attention_forward_units(args), [&](int worker, Index unit) {
+      run.pool, attention_forward_units(args),
+      blocks_together(args, run.pool.size()),
+      [&](int worker, Index begin, Index end) {
         kernels.forward(
-            args, unit, unit + 1,
-            scratch + static_cast<std::size_t>(worker) * part
+            args, begin, end, scratch + static_cast<std::size_t>(worker) * part
         );
       }
   );
@@ -121,11 +136,10 @@ void attention_backward(
   const auto& kernels = *run.kernels.attention;
   const std::size_t part = share(kernels.backward_scratch(args));
   each_unit(
-      run.pool, attention_backward_units(args.forward),
-      [&](int worker, Index unit) {
+      run.pool, attention_backward_units(args.forward), 1,
+      [&](int worker, Index begin, Index end) {
         kernels.backward(
-            args, unit, unit + 1,
-            scratch + static_cast<std::size_t>(worker) * part
+            args, begin, end, scratch + static_cast<std::size_t>(worker) * part
         );
       }
   );
@@ -190,7 +204,8 @@ void cached_attention(
     if (decode) next += attention_decode_partial_floats(a);
   }
   each_unit(
-      run.pool, static_cast<Index>(pieces.size()), [&](int worker, Index i) {
+      run.pool, static_cast<Index>(pieces.size()), 1,
+      [&](int worker, Index i, Index) {
         const Piece& p = pieces[static_cast<std::size_t>(i)];
         void* own = scratch + static_cast<std::size_t>(worker) * part;
         if (p.partials == nullptr) {

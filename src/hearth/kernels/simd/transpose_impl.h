@@ -1,6 +1,6 @@
 #pragma once
 // Sixteen by sixteen 32-bit words turned: floats, or pairs of bf16 that stay
-// together.
+// together; and the making of such pairs.
 #include "hearth/kernels/simd/vec_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
@@ -57,6 +57,26 @@ inline void transpose_words(
       );
     }
   }
+}
+#endif
+
+#if defined(__AVX512BW__)
+// Rows of 32 bf16: pairs (low, high) of the first 16 columns, and of the
+// others.
+HEARTH_INLINE void interleave_words(
+    __m512i low,
+    __m512i high,
+    void* left,
+    void* right
+) {
+  alignas(64) static constexpr unsigned short kFirst[32] = {
+      0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+      8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47
+  };
+  const __m512i first = _mm512_load_si512(kFirst);
+  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+  _mm512_storeu_si512(left, _mm512_permutex2var_epi16(low, first, high));
+  _mm512_storeu_si512(right, _mm512_permutex2var_epi16(low, second, high));
 }
 #endif
 

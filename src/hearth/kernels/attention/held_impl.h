@@ -1,0 +1,615 @@
+#pragma once
+// The forward pass on tiles for heads of up to 64. Sixteen queries at a time:
+// their sums of values stay in four tiles while keys go by in pieces of 32.
+// Scores are computed transposed, keys by queries, so that a query is a lane,
+// and the probabilities of a piece are one tile of pairs.
+//
+// Products of tiles take the port of half the vector instructions. A handful of
+// them at once holds up whatever vector work is behind them, so those of the
+// next piece's scores and of the last piece's values are dealt out one by one
+// among this piece's exponentials.
+//
+// Probabilities are relative to a footing that follows the greatest score only
+// when that has grown 2^kSlack times: what was gathered is rarely rescaled.
+#include "hearth/kernels/attention/mask_impl.h"
+#include "hearth/kernels/attention/softmax_impl.h"
+#include "hearth/kernels/simd/math_impl.h"
+
+namespace hearth::kernels::HEARTH_ISA {
+namespace {
+
+constexpr long kHeldDim = 64;
+
+// 2^(unit score + down) for scores far from infinite: the sum in fixed point
+// has the exponent in its high bits and, below them, what is left for the
+// polynomial in [1, 2), which is 1 at 1 and below 2 elsewhere. Two instructions
+// fewer than exp2, relative error 3e-6; 0 from -inf, but also from NaN.
+template <bool kCalm>
+struct PowerOfTwo {
+  F32 unit, down;
+  PowerOfTwo(float by, F32 shift)
+      : unit(splat(by * 0x1p23f)),
+        down((shift + splat(127.0f)) * splat(0x1p23f)) {}
+  HEARTH_INLINE F32 operator()(F32 score) const {
+    constexpr float kOneToTwo[] = {
+        5.09783983e-1f, 3.1240803e-1f, 1.66328505e-1f, -2.05164868e-3f,
+        1.35311326e-2f
+    };
+    const __m512i mantissa = _mm512_set1_epi32(0x7fffff);
+    const __m512i x = _mm512_max_epi32(
+        _mm512_cvtps_epi32(fma(score, unit, down).v), _mm512_setzero_si512()
+    );
+    // (x & mantissa) | 1.0
+    const __m512i rest = _mm512_ternarylogic_epi32(
+        x, mantissa, _mm512_set1_epi32(0x3f800000), 0xea
+    );
+    const F32 p = polynomial(F32{_mm512_castsi512_ps(rest)}, kOneToTwo);
+    // mantissa ? p : x
+    return {_mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(mantissa, _mm512_castps_si512(p.v), x, 0xca)
+    )};
+  }
+};
+template <>
+struct PowerOfTwo<false> {
+  F32 unit, down;
+  PowerOfTwo(float by, F32 shift) : unit(splat(by)), down(shift) {}
+  HEARTH_INLINE F32 operator()(F32 score) const {
+    return exp2<4>(fma(score, unit, down));
+  }
+};
+
+class HeldForward {
+  static constexpr long kTile = 512;    // bf16 of a tile
+  static constexpr long kSums = 256;    // floats of a tile
+  static constexpr long kQueries = 16;  // of a strip
+  static constexpr long kPiece = 32;    // keys
+  static constexpr long kPairs = kPiece / 2;
+  static constexpr long kStep = 1024;  // keys, packed at once
+  static constexpr long kMostRows = 1024;
+  static constexpr float kSlack = 6;
+
+ public:
+  // Blocks of queries of one head that are best run together: the keys are
+  // packed once for all.
+  static constexpr long kBlocks = kMostRows / kAttentionQueryBlock;
+
+  HeldForward(const AttentionArgs& args, void* scratch) : a_(args) {
+    Carver carver(scratch);
+    depth_ = round_up(a_.dim, 32) / 32;
+    const long rows = least(kMostRows, round_up(a_.queries, kQueries));
+    const long keys = least(kStep, round_up(a_.keys, kPiece));
+    q_ = carver.take<Bf16>(rows * 32 * depth_);
+    out_ = carver.take<float>(rows * 32 * depth_);
+    base_ = carver.take<float>(rows);
+    sum_ = carver.take<float>(rows);
+    k_ = carver.take<Bf16>(keys * 32 * depth_);
+    v_ = carver.take<Bf16>(keys * 32 * depth_);
+    scores_ = carver.take<float>(2 * kPiece * kQueries);
+    chances_ = carver.take<Bf16>(2 * kTile);
+    used_ = carver.used();
+  }
+  std::size_t scratch_bytes() const { return used_; }
+
+  // Up to kMostRows queries of one head. The keys of the head after it, where
+  // there is one, are asked for meanwhile.
+  void run(long batch, long head, long token, long tokens, bool more) {
+    batch_ = batch;
+    head_ = head;
+    kv_head_ = head / (a_.heads / a_.kv_heads);
+    token_ = token;
+    count_ = tokens;
+    unit_ = (a_.softcap > 0 ? 1.0f : a_.scale) * kLog2E;
+    query_ids_ = ids(a_.query_segments);
+    key_ids_ = ids(a_.key_segments);
+    const long first = a_.query_offset + token;
+    const Stretch all = keys_seen(a_, first, first + tokens - 1);
+    load_queries(0);
+    // Steps begin at multiples of their length, whatever the range of queries,
+    // so that no result depends on how queries were cut. One at least, for
+    // queries that see nothing have results too.
+    long at = all.lo / kStep * kStep;
+    first_step_ = true;
+    do {
+      const Stretch keys{at, least(at + kStep, a_.keys)};
+      last_step_ = at + kStep >= all.hi;
+      if (!last_step_)
+        expect(batch, kv_head_, {keys.hi, least(keys.hi + kStep, all.hi)});
+      else if (more)
+        expect_head(head + 1);
+      pack(keys);
+      for (long s = 0; s < tokens; s += kQueries) {
+        depth_ == 1 ? strip<1>(keys, s) : strip<2>(keys, s);
+      }
+      if (last_step_) finish(round_up(tokens, kQueries) - kQueries);
+      first_step_ = false;
+      at += kStep;
+    } while (!last_step_);
+  }
+
+ private:
+  const std::int32_t* ids(const AttentionSegments& s) const {
+    return s.data != nullptr ? s.data + batch_ * s.batch : nullptr;
+  }
+
+  static __mmask32 first_of(long n) {
+    return _bzhi_u32(~0u, static_cast<unsigned>(least(n, 32)));
+  }
+  // 32 elements of a row from `from` on, zeros past its end.
+  HEARTH_INLINE __m512i part_of_row(const char* row, long from) const {
+    return _mm512_maskz_loadu_epi16(first_of(a_.dim - from), row + from * 2);
+  }
+
+  // Whether all rows seen are below 2^33, so that scores of such stay finite.
+  // Neither NaN nor infinity is.
+  struct Calm {
+    __m512i largest = _mm512_setzero_si512();
+    HEARTH_INLINE void see(__m512i row) {
+      const __m512i size = _mm512_and_si512(row, _mm512_set1_epi16(0x7fff));
+      largest = _mm512_max_epu16(largest, size);
+    }
+    operator bool() const {
+      return _mm512_cmpge_epu16_mask(largest, _mm512_set1_epi16(0x5000)) == 0;
+    }
+  };
+
+  void load_queries(long s) {
+    alignas(64) char rows[kQueries * 64];
+    Calm calm;
+    const long n = least(kQueries, count_ - s);
+    const long stride = a_.q.token * 2;
+    const char* from = address(a_.q, a_.query_type, batch_, token_ + s, head_);
+    for (long d = 0; d < depth_; ++d) {
+      for (long i = 0; i < kQueries; ++i) {
+        const __m512i row = i < n ? part_of_row(from + i * stride, d * 32)
+                                  : _mm512_setzero_si512();
+        calm.see(row);
+        _mm512_store_si512(rows + i * 64, row);
+      }
+      transpose_words(rows, 64, q_ + (s / kQueries * depth_ + d) * kTile, 64);
+    }
+    calm_queries_[s / kQueries] = calm;
+    store(base_ + s, splat(kNever));
+    store(sum_ + s, zero());
+    // The rows after these, and where the results go, will be wanted.
+    const char* to = result(s);
+    const bool more = s + kQueries < count_;
+    for (long i = 0; i < n; ++i) {
+      for (long b = 0; b < a_.dim * 2; b += 64) {
+        if (more) __builtin_prefetch(from + (kQueries + i) * stride + b, 0, 3);
+        __builtin_prefetch(to + i * a_.out.token * 2 + b, 1, 2);
+      }
+    }
+  }
+
+  struct Packed {
+    long batch, kv_head, at;
+    bool operator==(const Packed&) const = default;
+  };
+
+  // K in pieces of [2 of 16 keys][depth] tiles, V in pieces of [16 dims] tiles
+  // whose rows are dims and whose columns are the keys of the piece.
+  void pack(Stretch keys) {
+    const Packed wanted{batch_, kv_head_, keys.lo};
+    if (packed_ == wanted) return;
+    packed_ = wanted;
+    const long n = keys.hi - keys.lo;
+    Calm calm;
+    alignas(64) char pairs[2][kPairs * 64];
+    const auto from = [&](const AttentionInput& x) {
+      return address(x, a_.kv_type, batch_, keys.lo, kv_head_);
+    };
+    const char *key = from(a_.k), *value = from(a_.v);
+    const long key_stride = a_.k.token * 2, value_stride = a_.v.token * 2;
+    const auto row = [&](const char* rows, long stride, long i, long d) {
+      return i < n ? part_of_row(rows + i * stride, d * 32)
+                   : _mm512_setzero_si512();
+    };
+    for (long p = 0; p < n; p += kPiece) {
+      Bf16* k = k_ + p * 32 * depth_;
+      Bf16* v = v_ + p * 32 * depth_;
+      for (long i = 0; i < kPiece; ++i) {
+        Bf16* to = k + i / 16 * depth_ * kTile + i % 16 * 32;
+        for (long d = 0; d < depth_; ++d, to += kTile) {
+          const __m512i part = row(key, key_stride, p + i, d);
+          calm.see(part);
+          _mm512_store_si512(to, part);
+        }
+      }
+      for (long d = 0; d < depth_; ++d) {
+        for (long i = 0; i < kPairs; ++i) {
+          interleave_words(
+              row(value, value_stride, p + 2 * i, d),
+              row(value, value_stride, p + 2 * i + 1, d), pairs[0] + i * 64,
+              pairs[1] + i * 64
+          );
+        }
+        transpose_words(pairs[0], 64, v + 2 * d * kTile, 64);
+        transpose_words(pairs[1], 64, v + (2 * d + 1) * kTile, 64);
+      }
+    }
+    calm_keys_ = calm;
+  }
+
+  // What of queries [s, s + 16) a step of keys has, in pieces.
+  struct Sight {
+    Stretch at;     // of the step
+    bool mixed;     // more than one document
+    Stretch whole;  // keys that all of them see
+  };
+  Sight sight(Stretch keys, long s) const {
+    const long first = a_.query_offset + token_ + s;
+    const long last = first + least(kQueries, count_ - s) - 1;
+    const Stretch seen = common(keys_seen(a_, first, last), keys);
+    Sight found{{0, 0}, false, keys_seen(a_, last, first)};
+    if (seen.empty()) return found;
+    found.at = widened({seen.lo - keys.lo, seen.hi - keys.lo}, kPiece);
+    if (key_ids_ == nullptr) return found;
+    const Ids own = ids_of(query_ids_ + token_ + s, last - first + 1);
+    const long n = keys.hi - keys.lo;
+    const Stretch at = trimmed(found.at, kPiece, key_ids_ + keys.lo, n, own);
+    found.at = at;
+    if (at.empty()) return found;
+    const Ids theirs =
+        ids_of(key_ids_ + keys.lo + at.lo, least(at.hi, n) - at.lo);
+    found.mixed =
+        own.lo != own.hi || theirs.lo != own.lo || theirs.hi != own.lo;
+    return found;
+  }
+
+  // Queries [s, s + 16) against the keys of one step.
+  template <int kDepth>
+  void strip(Stretch keys, long s) {
+    const auto [at, mixed, whole] = sight(keys, s);
+    const Bf16* q = q_ + s * 32 * kDepth;
+    float* out = out_ + s * 32 * kDepth;
+    first_step_ ? clear() : open<kDepth>(out);
+    Beside beside;
+    if (!at.empty()) {
+      _tile_loadd(5, q, 64);
+      if constexpr (kDepth > 1) _tile_loadd(6, q + kTile, 64);
+      beside.k = keys_at(at.lo);
+      beside.scores = scores_of(at.lo);
+      for (int i = 0; i < kPairs; ++i) beside.advance<kDepth>(i);
+    }
+    // While the first scores are on their way.
+    if (last_step_ && s > 0) finish(s - kQueries);
+    if (first_step_ && s + kQueries < count_) load_queries(s + kQueries);
+    Footing f{load(base_ + s), load(sum_ + s)};
+    const bool calm =
+        a_.scale < 0x1p33f && calm_keys_ && calm_queries_[s / kQueries];
+    for (long r = at.lo; r < at.hi; r += kPiece) {
+      fetch();
+      float* scores = scores_of(r);
+      if (a_.softcap > 0) {
+        cap_row(scores, kPiece * kQueries, a_.scale, a_.softcap);
+      }
+      const long key = keys.lo + r;
+      if (mixed || !whole.holds({key, key + kPiece})) mask(key, s, scores);
+      beside.k = r + kPiece < at.hi ? keys_at(r + kPiece) : nullptr;
+      beside.scores = scores_of(r + kPiece);
+      const F32 top = top_of(scores) * splat(unit_);
+      if (f.is_passed_by(top)) raise<kDepth>(f, top, out, beside);
+      if (calm)
+        weigh<kDepth, true>(f, scores, chances_of(r), beside);
+      else
+        weigh<kDepth, false>(f, scores, chances_of(r), beside);
+      beside.v = v_ + r * 32 * kDepth;
+      beside.chances = chances_of(r);
+    }
+    if (beside.v) beside.gather<kDepth>();
+    put<kDepth>(out);
+    store(base_ + s, f.base);
+    store(sum_ + s, f.sum);
+  }
+
+  // What the probabilities of 16 queries are relative to, in powers of two
+  // (-inf: nothing seen yet), and their sum.
+  struct Footing {
+    F32 base, sum;
+    bool is_passed_by(F32 top) const {
+      return _mm512_cmp_ps_mask(top.v, (base + splat(kSlack)).v, _CMP_GT_OQ) !=
+             0;
+    }
+    F32 down() const {
+      return select(base == splat(kNever), zero(), neg(base));
+    }
+  };
+
+  // The products to be done beside a piece's exponentials. Tiles 0 to 3 gather,
+  // 5 and 6 hold the queries.
+  struct Beside {
+    const Bf16* k = nullptr;  // the next piece's keys; null: no such piece
+    float* scores = nullptr;
+    const Bf16* v = nullptr;  // of the last piece; null: nothing to gather
+    const Bf16* chances = nullptr;
+
+    // The share of pair `i`: scores in the first half, values in the second.
+    template <int kDepth>
+    HEARTH_INLINE void advance(int i) const {
+      if (i % 2 != 0) return;
+      if (i < kPairs / 2) {
+        if (k) multiply<kDepth>(i / 2);
+      } else if (v) {
+        add_value<kDepth>(i / 2 - 4);
+      }
+    }
+    template <int kDepth>
+    void gather() const {
+      for (int t = 0; t < 4; ++t) add_value<kDepth>(t);
+    }
+
+   private:
+    // A quarter of the scores' products.
+    template <int kDepth>
+    HEARTH_INLINE void multiply(int quarter) const {
+      const int half = quarter / 2;
+      if (quarter % 2 == 0) {
+        _tile_zero(4);
+        _tile_loadd(7, k + half * kDepth * kTile, 64);
+        _tile_dpbf16ps(4, 7, 5);
+        return;
+      }
+      if constexpr (kDepth > 1) {
+        _tile_loadd(7, k + (half * kDepth + 1) * kTile, 64);
+        _tile_dpbf16ps(4, 7, 6);
+      }
+      _tile_stored(4, scores + half * kSums, 64);
+    }
+    template <int kDepth>
+    HEARTH_INLINE void add_value(int t) const {
+      if (t >= 2 * kDepth) return;
+      if (t == 0) _tile_loadd(4, chances, 64);
+      _tile_loadd(7, v + t * kTile, 64);
+      if (t == 0) _tile_dpbf16ps(0, 7, 4);
+      if (t == 1) _tile_dpbf16ps(1, 7, 4);
+      if (t == 2) _tile_dpbf16ps(2, 7, 4);
+      if (t == 3) _tile_dpbf16ps(3, 7, 4);
+    }
+  };
+
+  const Bf16* keys_at(long r) const { return k_ + r * 32 * depth_; }
+  float* scores_of(long r) {
+    return scores_ + r / kPiece % 2 * kPiece * kQueries;
+  }
+  Bf16* chances_of(long r) { return chances_ + r / kPiece % 2 * kTile; }
+
+  HEARTH_INLINE static void clear() {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  template <int kDepth>
+  HEARTH_INLINE static void open(const float* out) {
+    _tile_loadd(0, out, 64);
+    _tile_loadd(1, out + kSums, 64);
+    if constexpr (kDepth > 1) {
+      _tile_loadd(2, out + 2 * kSums, 64);
+      _tile_loadd(3, out + 3 * kSums, 64);
+    }
+  }
+  template <int kDepth>
+  HEARTH_INLINE static void put(float* out) {
+    _tile_stored(0, out, 64);
+    _tile_stored(1, out + kSums, 64);
+    if constexpr (kDepth > 1) {
+      _tile_stored(2, out + 2 * kSums, 64);
+      _tile_stored(3, out + 3 * kSums, 64);
+    }
+  }
+
+  HEARTH_INLINE static F32 top_of(const float* scores) {
+    F32 top[4];
+    for (int i = 0; i < 4; ++i) top[i] = load(scores + i * kQueries);
+    for (long r = 4; r < kPiece; r += 4) {
+      for (int i = 0; i < 4; ++i) {
+        top[i] = max(top[i], load(scores + (r + i) * kQueries));
+      }
+    }
+    return max(max(top[0], top[1]), max(top[2], top[3]));
+  }
+
+  // What was gathered is brought to the footing of a greater score.
+  template <int kDepth>
+  [[gnu::noinline]] static void raise(
+      Footing& f,
+      F32 top,
+      float* out,
+      Beside& beside
+  ) {
+    if (beside.v) beside.gather<kDepth>();
+    beside.v = nullptr;
+    const F32 now = max(f.base, top);
+    const F32 factor =
+        select(f.base == now, splat(1.0f), exp2<6>(f.base - now));
+    f.base = now;
+    f.sum *= factor;
+    put<kDepth>(out);
+    for (long i = 0; i < 2 * kDepth * 16; ++i) {
+      store(out + i * kLanes, load(out + i * kLanes) * factor);
+    }
+    open<kDepth>(out);
+  }
+
+  // Scores become probabilities, in pairs of keys.
+  template <int kDepth, bool kCalm>
+  HEARTH_INLINE void weigh(
+      Footing& f,
+      const float* scores,
+      Bf16* to,
+      const Beside& beside
+  ) const {
+    const PowerOfTwo<kCalm> power(unit_, f.down());
+    F32 even_sum = zero(), odd_sum = zero();
+#pragma GCC unroll 16
+    for (int i = 0; i < kPairs; ++i) {
+      beside.advance<kDepth>(i);
+      const float* row = scores + 2 * i * kQueries;
+      const F32 even = power(load(row)), odd = power(load(row + kQueries));
+      even_sum += even;
+      odd_sum += odd;
+      store_pair(to + 2 * i * kQueries, even, odd);
+    }
+    f.sum += even_sum + odd_sum;
+  }
+
+  // Nearest, halves up: two instructions fewer a pair than to even.
+  HEARTH_INLINE static void store_pair(Bf16* to, F32 even, F32 odd) {
+    const __m512i half = _mm512_set1_epi32(0x8000);
+    const __m512i low = _mm512_srli_epi32(
+        _mm512_add_epi32(_mm512_castps_si512(even.v), half), 16
+    );
+    const __m512i high = _mm512_add_epi32(_mm512_castps_si512(odd.v), half);
+    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
+    // (high & upper) | low
+    _mm512_store_si512(to, _mm512_ternarylogic_epi32(high, upper, low, 0xea));
+  }
+
+  void mask(long key, long s, float* scores) const {
+    const F32 never = splat(kNever);
+    for (long i = 0; i < kPiece; ++i, scores += kQueries) {
+      const bool there = key + i < a_.keys;
+      const Stretch seen =
+          there ? queries_seeing(a_, key + i, key + i) : Stretch{0, 0};
+      // Lanes [lo, hi) see the key.
+      const auto lane = [&](long query) {
+        return static_cast<unsigned>(
+            most(0, least(kQueries, query - token_ - s))
+        );
+      };
+      auto sees = static_cast<__mmask16>(
+          _bzhi_u32(~0u, lane(seen.hi)) & ~_bzhi_u32(~0u, lane(seen.lo))
+      );
+      if (key_ids_ != nullptr && there) {
+        const long n = least(kQueries, count_ - s);
+        const __m512i ids = _mm512_maskz_loadu_epi32(
+            static_cast<__mmask16>(_bzhi_u32(~0u, static_cast<unsigned>(n))),
+            query_ids_ + token_ + s
+        );
+        sees = _mm512_mask_cmpeq_epi32_mask(
+            sees, ids, _mm512_set1_epi32(key_ids_[key + i])
+        );
+      }
+      store(scores, F32{_mm512_mask_mov_ps(never.v, sees, load(scores).v)});
+    }
+  }
+
+  // Rows of keys and values that will be packed next. They lie too far apart
+  // for the processor to foresee, and the products leave memory idle.
+  void expect(long batch, long kv_head, Stretch keys) {
+    coming_k_ = address(a_.k, a_.kv_type, batch, keys.lo, kv_head);
+    coming_v_ = address(a_.v, a_.kv_type, batch, keys.lo, kv_head);
+    coming_ = keys.hi - keys.lo;
+    // Of each piece, half of which may not be seen.
+    share_ = 2 * kPiece * kQueries / count_ + 1;
+  }
+  void expect_head(long head) {
+    const long group = a_.heads / a_.kv_heads;
+    if (head % group != 0) return;
+    const bool next_batch = head == a_.heads;
+    expect(
+        batch_ + (next_batch ? 1 : 0), next_batch ? 0 : head / group,
+        {0, least(kStep, a_.keys)}
+    );
+  }
+  HEARTH_INLINE void fetch() {
+    for (long n = least(share_, coming_); n > 0; --n, --coming_) {
+      for (long i = 0; i < a_.dim * 2; i += 64) {
+        __builtin_prefetch(coming_k_ + i, 0, 2);
+        __builtin_prefetch(coming_v_ + i, 0, 2);
+      }
+      coming_k_ += a_.k.token * 2;
+      coming_v_ += a_.v.token * 2;
+    }
+  }
+
+  // Normalised rows to out, log-sum-exps to lse.
+  void finish(long s) {
+    const F32 sum = load(sum_ + s);
+    const F32 by = select(sum == zero(), zero(), splat(1.0f) / sum);
+    const long n = least(kQueries, count_ - s);
+    alignas(64) char turned[kQueries * 64];
+    char* to = result(s);
+    for (long d = 0; d < depth_; ++d) {
+      const float* from = out_ + (s * depth_ + 16 * d) * 32;
+      alignas(64) char pairs[kQueries * 64];
+      for (long i = 0; i < kQueries; ++i, from += 2 * kLanes) {
+        const F32 low = load(from) * by, high = load(from + kLanes) * by;
+        _mm512_store_si512(pairs + i * 64, paired(low, high));
+      }
+      transpose_words(pairs, 64, turned, 64);
+      const __mmask32 there = first_of(a_.dim - d * 32);
+      for (long i = 0; i < n; ++i) {
+        _mm512_mask_storeu_epi16(
+            to + i * a_.out.token * 2 + d * 64, there,
+            _mm512_load_si512(turned + i * 64)
+        );
+      }
+    }
+    if (a_.lse == nullptr) return;
+    const F32 lse = select(
+        sum == zero(), splat(kNever),
+        fma(load(base_ + s), splat(kLn2), log(sum))
+    );
+    const long at = (batch_ * a_.heads + head_) * a_.queries + token_ + s;
+    store(a_.lse + at, lse, static_cast<int>(n));
+  }
+  char* result(long s) const {
+    const AttentionOutput& x = a_.out;
+    return static_cast<char*>(x.data) +
+           (batch_ * x.batch + (token_ + s) * x.token + head_ * x.head) * 2;
+  }
+  // Pairs (low, high) of bf16, rounded to nearest, ties to even.
+  HEARTH_INLINE static __m512i paired(F32 low, F32 high) {
+    alignas(64) static constexpr unsigned short kMixed[32] = {
+        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+    };
+    return _mm512_permutexvar_epi16(
+        _mm512_load_si512(kMixed),
+        (__m512i)_mm512_cvtne2ps_pbh(high.v, low.v)
+    );
+  }
+
+  const AttentionArgs& a_;
+  long depth_;  // tiles of 32 dims
+  long batch_ = 0, head_ = 0, kv_head_ = 0, token_ = 0, count_ = 0;
+  std::size_t used_;
+  float unit_ = 0;
+  const std::int32_t *query_ids_ = nullptr, *key_ids_ = nullptr;
+  Packed packed_{-1, -1, -1};
+  bool first_step_ = true, last_step_ = true;
+  bool calm_keys_ = true, calm_queries_[kMostRows / kQueries];
+  const char *coming_k_ = nullptr, *coming_v_ = nullptr;
+  long coming_ = 0, share_ = 0;  // rows
+  Bf16 *q_, *k_, *v_, *chances_;
+  float *out_, *base_, *sum_, *scores_;
+};
+
+inline void held_forward_units(
+    const AttentionArgs& a,
+    long begin,
+    long end,
+    void* scratch
+) {
+  const long blocks = attention_blocks(a.queries, kAttentionQueryBlock);
+  HeldForward forward(a, scratch);
+  TileDot::enter();
+  for (long unit = begin; unit < end;) {
+    const long block = unit % blocks, token = block * kAttentionQueryBlock;
+    const long together =
+        least(HeldForward::kBlocks, least(end - unit, blocks - block));
+    const long head = unit / blocks;
+    unit += together;
+    forward.run(
+        head / a.heads, head % a.heads, token,
+        least(together * kAttentionQueryBlock, a.queries - token),
+        unit < end && unit % blocks == 0
+    );
+  }
+  TileDot::leave();
+}
+
+}  // namespace
+}  // namespace hearth::kernels::HEARTH_ISA
