@@ -3,7 +3,8 @@
 #include "hearth/kernels/attention/backward_impl.h"
 #include "hearth/kernels/attention/forward_impl.h"
 #if defined(__AMX_TILE__)
-#include "hearth/kernels/attention/held_impl.h"
+#include "hearth/kernels/attention/tile_backward_impl.h"
+#include "hearth/kernels/attention/tile_forward_impl.h"
 #include "hearth/kernels/attention/turned_impl.h"
 #endif
 
@@ -15,13 +16,20 @@ bool narrow(const AttentionArgs& a) {
          a.kv_type != AttentionType::kFloat32;
 }
 
+#if defined(__AMX_TILE__)
+bool fits_tiles(const AttentionArgs& a) {
+  return narrow(a) && a.kv_type == AttentionType::kBfloat16 &&
+         a.dim <= kTileMaxDim;
+}
+#endif
+
 // Also what decode needs.
 std::size_t forward_scratch(const AttentionArgs& a) noexcept {
   if (!narrow(a)) return ForwardBlock<FloatDot>(a, nullptr).scratch_bytes();
   const std::size_t bytes = ForwardBlock<Bf16Dot>(a, nullptr).scratch_bytes();
 #if defined(__AMX_TILE__)
-  const std::size_t tiled = a.dim <= kHeldDim
-                                ? HeldForward(a, nullptr).scratch_bytes()
+  const std::size_t tiled = fits_tiles(a)
+                                ? TileForward(a, nullptr).scratch_bytes()
                                 : TurnedForward(a, nullptr).scratch_bytes();
   return tiled > bytes ? tiled : bytes;
 #else
@@ -36,10 +44,9 @@ void forward(
     void* scratch
 ) noexcept {
 #if defined(__AMX_TILE__)
+  if (fits_tiles(a)) return tile_forward_units(a, begin, end, scratch);
   if (narrow(a) && a.kv_type == AttentionType::kBfloat16) {
-    const auto run =
-        a.dim <= kHeldDim ? held_forward_units : turned_forward_units;
-    return run(a, begin, end, scratch);
+    return turned_forward_units(a, begin, end, scratch);
   }
 #endif
   const auto run = narrow(a) ? forward_units<Bf16Dot> : forward_units<FloatDot>;
@@ -47,6 +54,9 @@ void forward(
 }
 
 std::size_t backward_scratch(const AttentionGradArgs& g) noexcept {
+#if defined(__AMX_TILE__)
+  if (fits_tiles(g.forward)) return TileBackward(g, nullptr).scratch_bytes();
+#endif
   return narrow(g.forward) ? BackwardUnit<Bf16Dot>(g, nullptr).scratch_bytes()
                            : BackwardUnit<FloatDot>(g, nullptr).scratch_bytes();
 }
@@ -57,6 +67,9 @@ void backward(
     std::ptrdiff_t end,
     void* scratch
 ) noexcept {
+#if defined(__AMX_TILE__)
+  if (fits_tiles(g.forward)) return tile_backward_units(g, begin, end, scratch);
+#endif
   const auto run =
       narrow(g.forward) ? backward_units<Bf16Dot> : backward_units<FloatDot>;
   run(g, begin, end, scratch);

@@ -36,15 +36,11 @@ void each_unit(ThreadPool& pool, Index units, Index run, Body body) {
   });
 }
 
-// Blocks of queries that one thread takes at once. Those of one head share its
-// keys, and the next head's can be fetched meanwhile; but every thread should
-// get several turns.
-Index blocks_together(const AttentionArgs& a, int threads) {
+// How many of `heads` a thread takes at once: in a run of them the next one's
+// rows can be fetched meanwhile, but every thread should get several turns.
+Index heads_together(Index heads, int threads) {
   constexpr Index kTurns = 8;
-  const Index heads = a.batch * a.heads / (kTurns * threads);
-  const Index blocks =
-      kernels::attention_blocks(a.queries, kernels::kAttentionQueryBlock);
-  return std::max<Index>(heads * blocks, 1);
+  return std::max<Index>(heads / (kTurns * threads), 1);
 }
 
 void require(const char* where, bool holds, const char* what, auto got) {
@@ -117,9 +113,15 @@ void attention_forward(
 ) noexcept {
   const auto& kernels = *run.kernels.attention;
   const std::size_t part = share(kernels.forward_scratch(args));
+  // Blocks of one head share its keys, but where heads are few they do not all
+  // go to one thread.
+  const Index heads = args.batch * args.heads;
+  const Index blocks =
+      kernels::attention_blocks(args.queries, kernels::kAttentionQueryBlock);
+  const bool many = heads >= 4 * run.pool.size();
   each_unit(
       run.pool, attention_forward_units(args),
-      blocks_together(args, run.pool.size()),
+      many ? blocks * heads_together(heads, run.pool.size()) : 1,
       [&](int worker, Index begin, Index end) {
         kernels.forward(
             args, begin, end, scratch + static_cast<std::size_t>(worker) * part
@@ -136,7 +138,8 @@ void attention_backward(
   const auto& kernels = *run.kernels.attention;
   const std::size_t part = share(kernels.backward_scratch(args));
   each_unit(
-      run.pool, attention_backward_units(args.forward), 1,
+      run.pool, attention_backward_units(args.forward),
+      heads_together(attention_backward_units(args.forward), run.pool.size()),
       [&](int worker, Index begin, Index end) {
         kernels.backward(
             args, begin, end, scratch + static_cast<std::size_t>(worker) * part

@@ -11,57 +11,15 @@
 //
 // Probabilities are relative to a footing that follows the greatest score only
 // when that has grown 2^kSlack times: what was gathered is rarely rescaled.
-#include "hearth/kernels/attention/mask_impl.h"
-#include "hearth/kernels/attention/softmax_impl.h"
+#include "hearth/kernels/attention/tile_forms_impl.h"
+#include "hearth/kernels/attention/tile_scores_impl.h"
 #include "hearth/kernels/simd/math_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
-constexpr long kHeldDim = 64;
-
-// 2^(unit score + down) for scores far from infinite: the sum in fixed point
-// has the exponent in its high bits and, below them, what is left for the
-// polynomial in [1, 2), which is 1 at 1 and below 2 elsewhere. Two instructions
-// fewer than exp2, relative error 3e-6; 0 from -inf, but also from NaN.
-template <bool kCalm>
-struct PowerOfTwo {
-  F32 unit, down;
-  PowerOfTwo(float by, F32 shift)
-      : unit(splat(by * 0x1p23f)),
-        down((shift + splat(127.0f)) * splat(0x1p23f)) {}
-  HEARTH_INLINE F32 operator()(F32 score) const {
-    constexpr float kOneToTwo[] = {
-        5.09783983e-1f, 3.1240803e-1f, 1.66328505e-1f, -2.05164868e-3f,
-        1.35311326e-2f
-    };
-    const __m512i mantissa = _mm512_set1_epi32(0x7fffff);
-    const __m512i x = _mm512_max_epi32(
-        _mm512_cvtps_epi32(fma(score, unit, down).v), _mm512_setzero_si512()
-    );
-    // (x & mantissa) | 1.0
-    const __m512i rest = _mm512_ternarylogic_epi32(
-        x, mantissa, _mm512_set1_epi32(0x3f800000), 0xea
-    );
-    const F32 p = polynomial(F32{_mm512_castsi512_ps(rest)}, kOneToTwo);
-    // mantissa ? p : x
-    return {_mm512_castsi512_ps(
-        _mm512_ternarylogic_epi32(mantissa, _mm512_castps_si512(p.v), x, 0xca)
-    )};
-  }
-};
-template <>
-struct PowerOfTwo<false> {
-  F32 unit, down;
-  PowerOfTwo(float by, F32 shift) : unit(splat(by)), down(shift) {}
-  HEARTH_INLINE F32 operator()(F32 score) const {
-    return exp2<4>(fma(score, unit, down));
-  }
-};
-
-class HeldForward {
-  static constexpr long kTile = 512;    // bf16 of a tile
-  static constexpr long kSums = 256;    // floats of a tile
+class TileForward {
+  static constexpr long kTile = kTileElements, kSums = kTileSums;
   static constexpr long kQueries = 16;  // of a strip
   static constexpr long kPiece = 32;    // keys
   static constexpr long kPairs = kPiece / 2;
@@ -74,9 +32,9 @@ class HeldForward {
   // packed once for all.
   static constexpr long kBlocks = kMostRows / kAttentionQueryBlock;
 
-  HeldForward(const AttentionArgs& args, void* scratch) : a_(args) {
+  TileForward(const AttentionArgs& args, void* scratch) : a_(args) {
     Carver carver(scratch);
-    depth_ = round_up(a_.dim, 32) / 32;
+    depth_ = depth_of(a_);
     const long rows = least(kMostRows, round_up(a_.queries, kQueries));
     const long keys = least(kStep, round_up(a_.keys, kPiece));
     q_ = carver.take<Bf16>(rows * 32 * depth_);
@@ -100,8 +58,7 @@ class HeldForward {
     token_ = token;
     count_ = tokens;
     unit_ = (a_.softcap > 0 ? 1.0f : a_.scale) * kLog2E;
-    query_ids_ = ids(a_.query_segments);
-    key_ids_ = ids(a_.key_segments);
+    ids_ = DocumentIds(a_, batch);
     const long first = a_.query_offset + token;
     const Stretch all = keys_seen(a_, first, first + tokens - 1);
     load_queries(0);
@@ -128,55 +85,21 @@ class HeldForward {
   }
 
  private:
-  const std::int32_t* ids(const AttentionSegments& s) const {
-    return s.data != nullptr ? s.data + batch_ * s.batch : nullptr;
-  }
-
-  static __mmask32 first_of(long n) {
-    return _bzhi_u32(~0u, static_cast<unsigned>(least(n, 32)));
-  }
-  // 32 elements of a row from `from` on, zeros past its end.
-  HEARTH_INLINE __m512i part_of_row(const char* row, long from) const {
-    return _mm512_maskz_loadu_epi16(first_of(a_.dim - from), row + from * 2);
-  }
-
-  // Whether all rows seen are below 2^33, so that scores of such stay finite.
-  // Neither NaN nor infinity is.
-  struct Calm {
-    __m512i largest = _mm512_setzero_si512();
-    HEARTH_INLINE void see(__m512i row) {
-      const __m512i size = _mm512_and_si512(row, _mm512_set1_epi16(0x7fff));
-      largest = _mm512_max_epu16(largest, size);
-    }
-    operator bool() const {
-      return _mm512_cmpge_epu16_mask(largest, _mm512_set1_epi16(0x5000)) == 0;
-    }
-  };
-
   void load_queries(long s) {
-    alignas(64) char rows[kQueries * 64];
     Calm calm;
     const long n = least(kQueries, count_ - s);
-    const long stride = a_.q.token * 2;
-    const char* from = address(a_.q, a_.query_type, batch_, token_ + s, head_);
-    for (long d = 0; d < depth_; ++d) {
-      for (long i = 0; i < kQueries; ++i) {
-        const __m512i row = i < n ? part_of_row(from + i * stride, d * 32)
-                                  : _mm512_setzero_si512();
-        calm.see(row);
-        _mm512_store_si512(rows + i * 64, row);
-      }
-      transpose_words(rows, 64, q_ + (s / kQueries * depth_ + d) * kTile, 64);
-    }
+    const TokenRows rows(a_.q, a_, batch_, token_ + s, head_, n);
+    rows_turned_right(rows, 0, depth_, q_ + s * 32 * depth_, calm);
     calm_queries_[s / kQueries] = calm;
     store(base_ + s, splat(kNever));
     store(sum_ + s, zero());
     // The rows after these, and where the results go, will be wanted.
-    const char* to = result(s);
+    const char* next = rows.data + kQueries * rows.stride;
+    const char* to = row_of(a_.out, batch_, token_ + s, head_);
     const bool more = s + kQueries < count_;
     for (long i = 0; i < n; ++i) {
       for (long b = 0; b < a_.dim * 2; b += 64) {
-        if (more) __builtin_prefetch(from + (kQueries + i) * stride + b, 0, 3);
+        if (more) __builtin_prefetch(next + i * rows.stride + b, 0, 3);
         __builtin_prefetch(to + i * a_.out.token * 2 + b, 1, 2);
       }
     }
@@ -187,46 +110,18 @@ class HeldForward {
     bool operator==(const Packed&) const = default;
   };
 
-  // K in pieces of [2 of 16 keys][depth] tiles, V in pieces of [16 dims] tiles
-  // whose rows are dims and whose columns are the keys of the piece.
   void pack(Stretch keys) {
     const Packed wanted{batch_, kv_head_, keys.lo};
     if (packed_ == wanted) return;
     packed_ = wanted;
     const long n = keys.hi - keys.lo;
+    const TokenRows k(a_.k, a_, batch_, keys.lo, kv_head_, n);
+    const TokenRows v(a_.v, a_, batch_, keys.lo, kv_head_, n);
     Calm calm;
-    alignas(64) char pairs[2][kPairs * 64];
-    const auto from = [&](const AttentionInput& x) {
-      return address(x, a_.kv_type, batch_, keys.lo, kv_head_);
-    };
-    const char *key = from(a_.k), *value = from(a_.v);
-    const long key_stride = a_.k.token * 2, value_stride = a_.v.token * 2;
-    const auto row = [&](const char* rows, long stride, long i, long d) {
-      return i < n ? part_of_row(rows + i * stride, d * 32)
-                   : _mm512_setzero_si512();
-    };
-    for (long p = 0; p < n; p += kPiece) {
-      Bf16* k = k_ + p * 32 * depth_;
-      Bf16* v = v_ + p * 32 * depth_;
-      for (long i = 0; i < kPiece; ++i) {
-        Bf16* to = k + i / 16 * depth_ * kTile + i % 16 * 32;
-        for (long d = 0; d < depth_; ++d, to += kTile) {
-          const __m512i part = row(key, key_stride, p + i, d);
-          calm.see(part);
-          _mm512_store_si512(to, part);
-        }
-      }
-      for (long d = 0; d < depth_; ++d) {
-        for (long i = 0; i < kPairs; ++i) {
-          interleave_words(
-              row(value, value_stride, p + 2 * i, d),
-              row(value, value_stride, p + 2 * i + 1, d), pairs[0] + i * 64,
-              pairs[1] + i * 64
-          );
-        }
-        transpose_words(pairs[0], 64, v + 2 * d * kTile, 64);
-        transpose_words(pairs[1], 64, v + (2 * d + 1) * kTile, 64);
-      }
+    for (long r = 0; r < n; r += kPiece) {
+      rows_left(k, r, depth_, k_ + r * 32 * depth_, calm);
+      rows_left(k, r + 16, depth_, k_ + (r + 16) * 32 * depth_, calm);
+      rows_turned_left(v, r, depth_, v_ + r * 32 * depth_);
     }
     calm_keys_ = calm;
   }
@@ -244,14 +139,14 @@ class HeldForward {
     Sight found{{0, 0}, false, keys_seen(a_, last, first)};
     if (seen.empty()) return found;
     found.at = widened({seen.lo - keys.lo, seen.hi - keys.lo}, kPiece);
-    if (key_ids_ == nullptr) return found;
-    const Ids own = ids_of(query_ids_ + token_ + s, last - first + 1);
+    if (ids_.keys == nullptr) return found;
+    const Ids own = ids_of(ids_.queries + token_ + s, last - first + 1);
     const long n = keys.hi - keys.lo;
-    const Stretch at = trimmed(found.at, kPiece, key_ids_ + keys.lo, n, own);
+    const Stretch at = trimmed(found.at, kPiece, ids_.keys + keys.lo, n, own);
     found.at = at;
     if (at.empty()) return found;
     const Ids theirs =
-        ids_of(key_ids_ + keys.lo + at.lo, least(at.hi, n) - at.lo);
+        ids_of(ids_.keys + keys.lo + at.lo, least(at.hi, n) - at.lo);
     found.mixed =
         own.lo != own.hi || theirs.lo != own.lo || theirs.hi != own.lo;
     return found;
@@ -279,13 +174,17 @@ class HeldForward {
     const bool calm =
         a_.scale < 0x1p33f && calm_keys_ && calm_queries_[s / kQueries];
     for (long r = at.lo; r < at.hi; r += kPiece) {
-      fetch();
+      soon_.ask();
       float* scores = scores_of(r);
       if (a_.softcap > 0) {
         cap_row(scores, kPiece * kQueries, a_.scale, a_.softcap);
       }
       const long key = keys.lo + r;
-      if (mixed || !whole.holds({key, key + kPiece})) mask(key, s, scores);
+      if (mixed || !whole.holds({key, key + kPiece})) {
+        for (long i = 0; i < kPiece; ++i) {
+          hide_unseen(a_, ids_, key + i, token_ + s, scores + i * kQueries);
+        }
+      }
       beside.k = r + kPiece < at.hi ? keys_at(r + kPiece) : nullptr;
       beside.scores = scores_of(r + kPiece);
       const F32 top = top_of(scores) * splat(unit_);
@@ -466,43 +365,13 @@ class HeldForward {
     _mm512_store_si512(to, _mm512_ternarylogic_epi32(high, upper, low, 0xea));
   }
 
-  void mask(long key, long s, float* scores) const {
-    const F32 never = splat(kNever);
-    for (long i = 0; i < kPiece; ++i, scores += kQueries) {
-      const bool there = key + i < a_.keys;
-      const Stretch seen =
-          there ? queries_seeing(a_, key + i, key + i) : Stretch{0, 0};
-      // Lanes [lo, hi) see the key.
-      const auto lane = [&](long query) {
-        return static_cast<unsigned>(
-            most(0, least(kQueries, query - token_ - s))
-        );
-      };
-      auto sees = static_cast<__mmask16>(
-          _bzhi_u32(~0u, lane(seen.hi)) & ~_bzhi_u32(~0u, lane(seen.lo))
-      );
-      if (key_ids_ != nullptr && there) {
-        const long n = least(kQueries, count_ - s);
-        const __m512i ids = _mm512_maskz_loadu_epi32(
-            static_cast<__mmask16>(_bzhi_u32(~0u, static_cast<unsigned>(n))),
-            query_ids_ + token_ + s
-        );
-        sees = _mm512_mask_cmpeq_epi32_mask(
-            sees, ids, _mm512_set1_epi32(key_ids_[key + i])
-        );
-      }
-      store(scores, F32{_mm512_mask_mov_ps(never.v, sees, load(scores).v)});
-    }
-  }
-
-  // Rows of keys and values that will be packed next. They lie too far apart
-  // for the processor to foresee, and the products leave memory idle.
+  // Keys and values that will be packed next.
   void expect(long batch, long kv_head, Stretch keys) {
-    coming_k_ = address(a_.k, a_.kv_type, batch, keys.lo, kv_head);
-    coming_v_ = address(a_.v, a_.kv_type, batch, keys.lo, kv_head);
-    coming_ = keys.hi - keys.lo;
-    // Of each piece, half of which may not be seen.
-    share_ = 2 * kPiece * kQueries / count_ + 1;
+    soon_.forget();
+    const long n = keys.hi - keys.lo;
+    soon_.add(TokenRows(a_.k, a_, batch, keys.lo, kv_head, n));
+    soon_.add(TokenRows(a_.v, a_, batch, keys.lo, kv_head, n));
+    soon_.spread(n / kPiece * (count_ / kQueries) / 2);
   }
   void expect_head(long head) {
     const long group = a_.heads / a_.kv_heads;
@@ -513,40 +382,16 @@ class HeldForward {
         {0, least(kStep, a_.keys)}
     );
   }
-  HEARTH_INLINE void fetch() {
-    for (long n = least(share_, coming_); n > 0; --n, --coming_) {
-      for (long i = 0; i < a_.dim * 2; i += 64) {
-        __builtin_prefetch(coming_k_ + i, 0, 2);
-        __builtin_prefetch(coming_v_ + i, 0, 2);
-      }
-      coming_k_ += a_.k.token * 2;
-      coming_v_ += a_.v.token * 2;
-    }
-  }
 
   // Normalised rows to out, log-sum-exps to lse.
   void finish(long s) {
     const F32 sum = load(sum_ + s);
-    const F32 by = select(sum == zero(), zero(), splat(1.0f) / sum);
     const long n = least(kQueries, count_ - s);
-    alignas(64) char turned[kQueries * 64];
-    char* to = result(s);
-    for (long d = 0; d < depth_; ++d) {
-      const float* from = out_ + (s * depth_ + 16 * d) * 32;
-      alignas(64) char pairs[kQueries * 64];
-      for (long i = 0; i < kQueries; ++i, from += 2 * kLanes) {
-        const F32 low = load(from) * by, high = load(from + kLanes) * by;
-        _mm512_store_si512(pairs + i * 64, paired(low, high));
-      }
-      transpose_words(pairs, 64, turned, 64);
-      const __mmask32 there = first_of(a_.dim - d * 32);
-      for (long i = 0; i < n; ++i) {
-        _mm512_mask_storeu_epi16(
-            to + i * a_.out.token * 2 + d * 64, there,
-            _mm512_load_si512(turned + i * 64)
-        );
-      }
-    }
+    store_turned(
+        out_ + s * 32 * depth_,
+        select(sum == zero(), zero(), splat(1.0f) / sum), a_.dim,
+        row_of(a_.out, batch_, token_ + s, head_), a_.out.token * 2, n
+    );
     if (a_.lse == nullptr) return;
     const F32 lse = select(
         sum == zero(), splat(kNever),
@@ -555,51 +400,34 @@ class HeldForward {
     const long at = (batch_ * a_.heads + head_) * a_.queries + token_ + s;
     store(a_.lse + at, lse, static_cast<int>(n));
   }
-  char* result(long s) const {
-    const AttentionOutput& x = a_.out;
-    return static_cast<char*>(x.data) +
-           (batch_ * x.batch + (token_ + s) * x.token + head_ * x.head) * 2;
-  }
-  // Pairs (low, high) of bf16, rounded to nearest, ties to even.
-  HEARTH_INLINE static __m512i paired(F32 low, F32 high) {
-    alignas(64) static constexpr unsigned short kMixed[32] = {
-        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-    };
-    return _mm512_permutexvar_epi16(
-        _mm512_load_si512(kMixed),
-        (__m512i)_mm512_cvtne2ps_pbh(high.v, low.v)
-    );
-  }
 
   const AttentionArgs& a_;
   long depth_;  // tiles of 32 dims
   long batch_ = 0, head_ = 0, kv_head_ = 0, token_ = 0, count_ = 0;
   std::size_t used_;
   float unit_ = 0;
-  const std::int32_t *query_ids_ = nullptr, *key_ids_ = nullptr;
+  DocumentIds ids_;
+  RowsToCome soon_{a_};
   Packed packed_{-1, -1, -1};
   bool first_step_ = true, last_step_ = true;
   bool calm_keys_ = true, calm_queries_[kMostRows / kQueries];
-  const char *coming_k_ = nullptr, *coming_v_ = nullptr;
-  long coming_ = 0, share_ = 0;  // rows
   Bf16 *q_, *k_, *v_, *chances_;
   float *out_, *base_, *sum_, *scores_;
 };
 
-inline void held_forward_units(
+inline void tile_forward_units(
     const AttentionArgs& a,
     long begin,
     long end,
     void* scratch
 ) {
   const long blocks = attention_blocks(a.queries, kAttentionQueryBlock);
-  HeldForward forward(a, scratch);
+  TileForward forward(a, scratch);
   TileDot::enter();
   for (long unit = begin; unit < end;) {
     const long block = unit % blocks, token = block * kAttentionQueryBlock;
     const long together =
-        least(HeldForward::kBlocks, least(end - unit, blocks - block));
+        least(TileForward::kBlocks, least(end - unit, blocks - block));
     const long head = unit / blocks;
     unit += together;
     forward.run(

@@ -1,0 +1,90 @@
+#pragma once
+// What is done to scores that lie keys by queries, so that a query is a lane.
+#include "hearth/kernels/attention/mask_impl.h"
+#include "hearth/kernels/attention/softmax_impl.h"
+
+namespace hearth::kernels::HEARTH_ISA {
+namespace {
+
+// 2^(unit score + down) for scores far from infinite: the sum in fixed point
+// has the exponent in its high bits and, below them, what is left for the
+// polynomial in [1, 2), which is 1 at 1 and below 2 elsewhere. Two instructions
+// fewer than exp2, relative error 3e-6; 0 from -inf, but also from NaN.
+template <bool kCalm>
+struct PowerOfTwo {
+  F32 unit, down;
+  PowerOfTwo(float by, F32 shift)
+      : unit(splat(by * 0x1p23f)),
+        down((shift + splat(127.0f)) * splat(0x1p23f)) {}
+  HEARTH_INLINE F32 operator()(F32 score) const {
+    constexpr float kOneToTwo[] = {
+        5.09783983e-1f, 3.1240803e-1f, 1.66328505e-1f, -2.05164868e-3f,
+        1.35311326e-2f
+    };
+    const __m512i mantissa = _mm512_set1_epi32(0x7fffff);
+    const __m512i x = _mm512_max_epi32(
+        _mm512_cvtps_epi32(fma(score, unit, down).v), _mm512_setzero_si512()
+    );
+    // (x & mantissa) | 1.0
+    const __m512i rest = _mm512_ternarylogic_epi32(
+        x, mantissa, _mm512_set1_epi32(0x3f800000), 0xea
+    );
+    const F32 p = polynomial(F32{_mm512_castsi512_ps(rest)}, kOneToTwo);
+    // mantissa ? p : x
+    return {_mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(mantissa, _mm512_castps_si512(p.v), x, 0xca)
+    )};
+  }
+};
+template <>
+struct PowerOfTwo<false> {
+  F32 unit, down;
+  PowerOfTwo(float by, F32 shift) : unit(splat(by)), down(shift) {}
+  HEARTH_INLINE F32 operator()(F32 score) const {
+    return exp2<4>(fma(score, unit, down));
+  }
+};
+
+// The documents of a batch's queries and keys; null: a row is one.
+struct DocumentIds {
+  const std::int32_t *queries = nullptr, *keys = nullptr;
+  DocumentIds() = default;
+  DocumentIds(const AttentionArgs& a, long batch) {
+    const auto of = [&](const AttentionSegments& s) {
+      return s.data != nullptr ? s.data + batch * s.batch : nullptr;
+    };
+    queries = of(a.query_segments);
+    keys = of(a.key_segments);
+  }
+};
+
+// Scores of a key with 16 queries from `query` on become -inf where it is not
+// seen.
+HEARTH_INLINE void hide_unseen(
+    const AttentionArgs& a,
+    const DocumentIds& ids,
+    long key,
+    long query,
+    float* scores
+) {
+  const bool there = key < a.keys;
+  const Stretch seen = there ? queries_seeing(a, key, key) : Stretch{0, 0};
+  const auto before = [&](long end) {
+    return _bzhi_u32(
+        ~0u, static_cast<unsigned>(most(0, least(16, end - query)))
+    );
+  };
+  auto sees = static_cast<__mmask16>(before(seen.hi) & ~before(seen.lo));
+  if (ids.keys != nullptr && there) {
+    const __m512i own = _mm512_maskz_loadu_epi32(
+        static_cast<__mmask16>(before(a.queries)), ids.queries + query
+    );
+    sees = _mm512_mask_cmpeq_epi32_mask(
+        sees, own, _mm512_set1_epi32(ids.keys[key])
+    );
+  }
+  store(scores, F32{_mm512_mask_mov_ps(splat(kNever).v, sees, load(scores).v)});
+}
+
+}  // namespace
+}  // namespace hearth::kernels::HEARTH_ISA
