@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # Builds llama.cpp natively for this machine from PyPI's llama-cpp-python sdist
-# and our driver over it, the peer of `hearth bench infer --peer`. Development
-# only. usage: tools/build_llamacpp.sh [JOBS]; the result is
-# .deps/llamacpp/llama_peer. A second run does nothing.
+# and our drivers over it, the peers of `hearth bench infer --peer` and `hearth
+# bench quant --peer`. Development only. usage: tools/build_llamacpp.sh [JOBS];
+# the results are llama_peer and llama_product in .deps/llamacpp. A second run
+# does nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 version=0.3.36
 jobs=${1:-2}
 root=.deps/llamacpp
-out=$root/llama_peer
-[ -x "$out" ] && [ "$out" -nt tools/llama_peer.cpp ] && { echo "$out is there"; exit 0; }
+drivers="llama_peer llama_product"
+there=yes
+for d in $drivers; do [ "$root/$d" -nt "tools/$d.cpp" ] || there=no; done
+[ $there = yes ] && { echo "$drivers are there"; exit 0; }
 mkdir -p "$root"
 sdist=$root/llama_cpp_python-$version.tar.gz
 if [ ! -f "$sdist" ]; then
@@ -27,8 +30,10 @@ cmake -S "$source" -B "$root/build" -DCMAKE_BUILD_TYPE=Release \
 cmake --build "$root/build" --target llama -j "$jobs" >"$root/build.log" 2>&1
 archives=$(find "$root/build" -name 'lib*.a')
 # Archives that need each other: the linker goes round until all is found.
-c++ -std=c++17 -O2 -march=native "-DLLAMA_PEER_VERSION=\"$version\"" \
-  -I"$source/include" -I"$source/ggml/include" tools/llama_peer.cpp \
-  -Wl,--start-group $archives -Wl,--end-group -fopenmp -lpthread -ldl -o "$out"
-echo "$out"
-"$out" /nonexistent 1 flash >/dev/null 2>&1 || true
+for d in $drivers; do
+  c++ -std=c++20 -O2 -march=native "-DLLAMA_PEER_VERSION=\"$version\"" \
+    -I"$source/include" -I"$source/ggml/include" "tools/$d.cpp" \
+    -Wl,--start-group $archives -Wl,--end-group -fopenmp -lpthread -ldl \
+    -o "$root/$d"
+  echo "$root/$d"
+done

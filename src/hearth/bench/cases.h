@@ -24,8 +24,9 @@ struct CaseContext {
   // What the tokenizer cases use instead of generated ones; may be empty.
   std::string tokenizer, text;
 
-  // The peak in the case's unit; 0 where it was not measured.
-  double gops(std::string_view dtype, std::string_view isa = {}) const;
+  // The peak in the case's unit; 0 where it was not measured. Of arithmetic,
+  // the best of the table in use and those plainer: HEARTH_ISA bounds it.
+  double gops(std::string_view dtype) const;
   double read_gb_s() const;
 };
 

@@ -7,6 +7,7 @@
 #include "hearth/base/aligned_buffer.h"
 #include "hearth/base/random.h"
 #include "hearth/bench/cases.h"
+#include "hearth/bench/llama_peer.h"
 #include "hearth/kernels/quant/product.h"
 
 namespace hearth::bench {
@@ -90,7 +91,28 @@ struct Product {
   }
 };
 
-BenchCase gemv(const CaseContext& context, const char* format) {
+// A format, and the type of llama.cpp's it is held against: itself, or the one
+// of as many bits. Null: none.
+struct Held {
+  const char *format, *rival;
+};
+
+void set_rival(
+    BenchCase& c,
+    const CaseContext& context,
+    const char* type,
+    long rows,
+    std::size_t copies
+) {
+  if (!context.with_peers || type == nullptr) return;
+  c.peer_name = std::string("llama.cpp ") + type;
+  c.prepare_peer = [type, rows, copies] {
+    return llama_product(type, rows, copies);
+  };
+}
+
+BenchCase gemv(const CaseContext& context, Held held) {
+  const char* format = held.format;
   BenchCase c;
   c.name = std::string("quant: GEMV 4096x4096 ") + format;
   c.unit = "GB/s";
@@ -99,19 +121,23 @@ BenchCase gemv(const CaseContext& context, const char* format) {
   c.peak = context.read_gb_s();
   c.isa = kernels::best().isa;
   const std::size_t bytes = std::max(kRotated, 4 * context.last_cache_bytes);
-  c.prepare = [f, bytes] {
+  const std::size_t matrix = static_cast<std::size_t>(c.work);
+  set_rival(c, context, held.rival, 1, bytes / matrix + 1);
+  c.prepare = [f, bytes]() -> Timed {
     auto p = std::make_shared<Product>(f, 1, QuantCompute::kInt8, bytes);
-    return [p] { p->forward(); };
+    const auto run = [p] { p->forward(); };
+    return {run, run};  // so that the threads are awake
   };
   return c;
 }
 
 BenchCase gemm(
     const CaseContext& context,
-    const char* format,
+    Held held,
     QuantCompute compute,
     bool gradient
 ) {
+  const char* format = held.format;
   const bool int8 = compute == QuantCompute::kInt8;
   BenchCase c;
   c.name = std::string("quant: ") + (gradient ? "input gradient" : "GEMM") +
@@ -119,7 +145,8 @@ BenchCase gemm(
   c.unit = int8 ? "GOP/s" : "GFLOP/s";
   c.work = 2.0 * kPrefill * kSide * kSide;
   c.isa = kernels::best().isa;
-  c.peak = context.gops(int8 ? "int8" : "fp32", c.isa);
+  c.peak = context.gops(int8 ? "int8" : "fp32");
+  set_rival(c, context, held.rival, kPrefill, 1);
   const QuantFormat f = QuantFormat::parse(format);
   c.prepare = [f, compute, gradient]() -> std::function<void()> {
     auto p = std::make_shared<Product>(f, kPrefill, compute, 0);
@@ -133,18 +160,33 @@ BenchCase gemm(
 
 std::vector<BenchCase> quant_cases(const CaseContext& context) {
   std::vector<BenchCase> all;
-  for (const char* f :
-       {"affine4-g64-f16", "affine8-g64-f16", "affine3-g64-f16",
-        "int8-channel-f32", "q8_0", "q4_0", "q4_1", "q4_k", "q5_k", "q6_k"}) {
-    all.push_back(gemv(context, f));
+  for (const Held h : std::initializer_list<Held>{
+           {"affine4-g64-f16", "q4_0"},
+           {"affine8-g64-f16", "q8_0"},
+           {"affine3-g64-f16", "q3_k"},
+           {"int8-channel-f32", "q8_0"},
+           {"q8_0", "q8_0"},
+           {"q4_0", "q4_0"},
+           {"q4_1", "q4_1"},
+           {"q4_k", "q4_k"},
+           {"q5_k", "q5_k"},
+           {"q6_k", "q6_k"}
+       }) {
+    all.push_back(gemv(context, h));
   }
-  for (const char* f :
-       {"affine8-g64-f16", "q8_0", "int8-channel-f32", "affine4-g64-f16",
-        "q4_k", "q6_k"}) {
-    all.push_back(gemm(context, f, QuantCompute::kInt8, false));
+  for (const Held h : std::initializer_list<Held>{
+           {"affine8-g64-f16", "q8_0"},
+           {"q8_0", "q8_0"},
+           {"int8-channel-f32", "q8_0"},
+           {"affine4-g64-f16", "q4_0"},
+           {"q4_k", "q4_k"},
+           {"q6_k", "q6_k"}
+       }) {
+    all.push_back(gemm(context, h, QuantCompute::kInt8, false));
   }
-  all.push_back(gemm(context, "affine4-g64-f16", QuantCompute::kExact, false));
-  all.push_back(gemm(context, "affine4-g64-f16", QuantCompute::kExact, true));
+  const Held exact{"affine4-g64-f16", nullptr};
+  all.push_back(gemm(context, exact, QuantCompute::kExact, false));
+  all.push_back(gemm(context, exact, QuantCompute::kExact, true));
   return all;
 }
 

@@ -12,9 +12,29 @@
 namespace hearth::bench {
 namespace {
 
-constexpr const char* kProgram = ".deps/llamacpp/llama_peer";
 constexpr const char* kSetUp =
     "tools/build_llamacpp.sh builds it in the source tree, for development";
+
+// Starts one of the drivers; what it says of itself comes with it.
+struct Started {
+  std::shared_ptr<PythonPeer> peer;
+  Json about;
+};
+Started start(const char* driver, std::vector<std::string> arguments) {
+  const std::string program = std::string(".deps/llamacpp/") + driver;
+  if (!std::filesystem::exists(program)) {
+    throw Error(fmt::format("the rival {} is not here", program), kSetUp);
+  }
+  arguments.insert(arguments.begin(), program);
+  const std::shared_ptr<PythonPeer> peer =
+      PythonPeer::start_program(std::move(arguments));
+  if (!peer) throw Error("llama.cpp could not be started", kSetUp);
+  Json about = parse_json(peer->name(), driver);
+  if (about.contains("absent")) {
+    throw Error(about["absent"].get<std::string>());
+  }
+  return {peer, std::move(about)};
+}
 
 void order(PythonPeer& peer, const std::string& line) {
   if (peer.ask(line) == "done") return;
@@ -42,9 +62,6 @@ std::string short_isa(const std::string& text) {
 }  // namespace
 
 Timed llama_peer(const std::string& model, const LlamaWork& work) {
-  if (!std::filesystem::exists(kProgram)) {
-    throw Error(fmt::format("the rival {} is not here", kProgram), kSetUp);
-  }
   if (!model.ends_with(".gguf")) {
     throw Error("llama.cpp reads GGUF files alone, got " + model);
   }
@@ -52,36 +69,46 @@ Timed llama_peer(const std::string& model, const LlamaWork& work) {
   // plain one by far for long texts: each row has the better.
   constexpr int kLong = 1024;
   const char* attention = work.depth >= kLong ? "plain" : "flash";
-  const std::shared_ptr<PythonPeer> peer = PythonPeer::start_program(
-      {kProgram, model, std::to_string(shared_pool().size()), attention}
+  const auto [peer, about] = start(
+      "llama_peer", {model, std::to_string(shared_pool().size()), attention}
   );
-  if (!peer) throw Error("llama.cpp could not be started", kSetUp);
-  const Json about = parse_json(peer->name(), "llama_peer");
-  if (about.contains("absent")) {
-    throw Error(about["absent"].get<std::string>());
-  }
   if (work.depth > 0) {
     order(*peer, fmt::format("fill {} {}", work.depth, work.batch));
   }
   Timed timed;
+  timed.rest = kOpenMpRest;
   if (work.prompt > 0) {
-    timed.before = [peer] { order(*peer, "clear"); };
-    timed.run = [peer, work] {
+    timed.before = [peer = peer] { order(*peer, "clear"); };
+    timed.run = [peer = peer, work] {
       order(*peer, fmt::format("prefill {}", work.prompt));
     };
   } else {
-    timed.before = [peer, work] {
+    timed.before = [peer = peer, work] {
       order(*peer, fmt::format("rewind {} {}", work.depth, work.batch));
     };
-    timed.run = [peer, work] {
+    timed.run = [peer = peer, work] {
       order(*peer, fmt::format("decode {} {}", work.steps, work.batch));
     };
   }
-  timed.after = [about, attention](Row& row) {
+  timed.after = [about = about, attention](Row& row) {
     row.peer = fmt::format(
         "{} ({}, {} attention)", about.at("name").get<std::string>(),
         short_isa(about.at("isa").get<std::string>()), attention
     );
+  };
+  return timed;
+}
+
+Timed llama_product(const std::string& type, long rows, std::size_t copies) {
+  const auto [peer, about] = start(
+      "llama_product", {type, std::to_string(rows), std::to_string(copies),
+                        std::to_string(shared_pool().size())}
+  );
+  Timed timed([peer = peer] { order(*peer, "run"); });
+  timed.before = timed.run;  // so that its threads are awake
+  timed.rest = kOpenMpRest;
+  timed.after = [name = about.at("name").get<std::string>()](Row& row) {
+    row.peer = name;
   };
   return timed;
 }

@@ -1,6 +1,7 @@
 #pragma once
-// llama.cpp as the rival of prompts and decoding: the driver that
-// tools/build_llamacpp.sh builds, in a process of its own, on the same file.
+// llama.cpp as the rival of prompts, decoding and quantised products: the
+// drivers that tools/build_llamacpp.sh builds, in a process of their own.
+#include <cstddef>
 #include <string>
 
 #include "hearth/bench/runner.h"
@@ -12,8 +13,11 @@ struct LlamaWork {
   int steps = 0, batch = 1, depth = 0;
 };
 
-// Starts it and loads the model. Throws Error, saying what is missing, when it
-// cannot run.
+// Starts it and loads the model, the same file as ours. Throws Error, saying
+// what is missing, when it cannot run.
 Timed llama_peer(const std::string& model, const LlamaWork& work);
+// One product of so many rows with a 4096 x 4096 matrix of a GGUF type, going
+// through `copies` of it. Throws likewise.
+Timed llama_product(const std::string& type, long rows, std::size_t copies);
 
 }  // namespace hearth::bench

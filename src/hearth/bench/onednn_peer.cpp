@@ -192,15 +192,14 @@ Timed OneDnn::product(const ops::Product& p, bool bf16) {
     l.run(pack, {{kSource, b->memory}, {kTarget, packed->memory}});
     b = packed;
   }
-  return {
-      [this, primitive, a, b, c] {
-        library_->run(
-            primitive,
-            {{kSource, a->memory}, {kWeights, b->memory}, {kTarget, c->memory}}
-        );
-      },
-      {}
-  };
+  Timed timed([this, primitive, a, b, c] {
+    library_->run(
+        primitive,
+        {{kSource, a->memory}, {kWeights, b->memory}, {kTarget, c->memory}}
+    );
+  });
+  timed.rest = kOpenMpRest;
+  return timed;
 }
 
 }  // namespace hearth::bench

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -52,7 +53,8 @@ struct Rival {
   void take_turn() {
     guarded([&] {
       seconds.push_back(seconds_of(timed));
-      spent += seconds.back();
+      spent += seconds.back() + timed.rest;
+      std::this_thread::sleep_for(std::chrono::duration<double>(timed.rest));
     });
   }
 

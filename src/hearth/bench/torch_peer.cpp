@@ -109,6 +109,7 @@ Timed torch_peer(const std::string& work, const TorchVariant& variant) {
     const Json answer = parse_json(peer->ask("1"), "pytorch_peer.py");
     *peak = answer.at("peak_mib").get<double>();
   });
+  timed.rest = kOpenMpRest;
   timed.after = [peer, peak, about, variant](Row& row) {
     row.peer_peak_mib = *peak;
     row.peer = fmt::format(
