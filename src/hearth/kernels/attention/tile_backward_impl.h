@@ -22,6 +22,7 @@ class TileBackward {
   static constexpr long kBlocks = kQueries / kPiece;  // of a chunk
   static constexpr long kPieces = 4;                  // that dq is summed over
   static constexpr int kPairs = kPiece / 2;
+  static constexpr int kAsks = 4;  // for rows to come, with each piece
 
  public:
   TileBackward(const AttentionGradArgs& args, void* scratch)
@@ -140,7 +141,7 @@ class TileBackward {
     const long first = a_.query_offset + token;
     const Stretch keys = keys_seen(a_, first, first + n - 1);
     soon_.add(row_of(g_.dq, batch_, token, head), g_.dq.token * 2, n);
-    soon_.spread((keys.hi - keys.lo) / kPiece * (n / kPiece) / 2);
+    soon_.spread((keys.hi - keys.lo) / kPiece * (n / kPiece) / 2 * kAsks);
     constexpr long kStep = kPieces * kPiece;
     for (long j = keys.lo / kStep * kStep; j < keys.hi; j += kStep) {
       depth_ == 1 ? key_block<1>(j) : key_block<2>(j);
@@ -225,7 +226,6 @@ class TileBackward {
     for (int i = 0; i < kPairs; ++i) beside.advance<kDepth>(i);
     beside.end<kDepth>();
     for (long b = at.lo; b < at.hi; ++b) {
-      soon_.ask();
       float* scores = scores_ + b % 2 * kPiece * kPiece;
       if (a_.softcap > 0) {
         cap_row(scores, kPiece * kPiece, a_.scale, a_.softcap);
@@ -357,6 +357,7 @@ class TileBackward {
 #pragma GCC unroll 16
     for (int i = 0; i < kPairs; ++i) {
       beside.advance<kDepth>(i);
+      if (i % (kPairs / kAsks) == 0) soon_.ask();
       __m512i both[2];
       for (int odd = 0; odd < 2; ++odd) {
         const int r = 2 * i + odd;
