@@ -26,8 +26,7 @@ Started start(const char* driver, std::vector<std::string> arguments) {
     throw Error(fmt::format("the rival {} is not here", program), kSetUp);
   }
   arguments.insert(arguments.begin(), program);
-  const std::shared_ptr<PythonPeer> peer =
-      PythonPeer::start_program(std::move(arguments));
+  const std::shared_ptr<PythonPeer> peer = PythonPeer::start_program(arguments);
   if (!peer) throw Error("llama.cpp could not be started", kSetUp);
   Json about = parse_json(peer->name(), driver);
   if (about.contains("absent")) {
