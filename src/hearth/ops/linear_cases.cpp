@@ -1,6 +1,7 @@
 // Sizes are {tokens, n, k}.
 #include <cmath>
 
+#include "hearth/ops/batched_linear.h"
 #include "hearth/ops/linear.h"
 #include "hearth/ops/op_case.h"
 
@@ -110,6 +111,26 @@ OpCase linear_add_case() {
   return c;
 }
 
+// Three products of an odd number of rows, which threads take whole; one of an
+// even number, which is cut among them.
+OpCase batched_linear_case() {
+  OpCase c = base("batched_linear", false);
+  c.primitives = {"BatchedLinear", "BatchedLinearGrad"};
+  c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
+    const auto scale = 1.0f / std::sqrt(static_cast<float>(n[2]));
+    const int batch = n[0] % 2 == 1 ? 3 : 1;
+    return Arrays{
+        normal_input({batch, n[0], n[2]}, t, seed),
+        normal_input({batch, n[1], n[2]}, t, seed + 1, scale)
+    };
+  };
+  c.run = [](const Arrays& v) { return Arrays{batched_linear(v[0], v[1])}; };
+  c.reference = [](const Arrays& v) {
+    return Arrays{batched_linear_reference(v[0], v[1])};
+  };
+  return c;
+}
+
 // Operands of one call as a training step makes it: the weight has a companion,
 // activations are where the last op left them.
 struct StepCall {
@@ -198,8 +219,9 @@ OpCase packed_linear_case() {
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
-  return {linear_case(),      linear_bias_case(),   linear_add_case(),
-          linear_step_case(), linear_weight_case(), packed_linear_case()};
+  return {linear_case(),         linear_bias_case(), linear_add_case(),
+          batched_linear_case(), linear_step_case(), linear_weight_case(),
+          packed_linear_case()};
 }
 
 }  // namespace hearth::ops
