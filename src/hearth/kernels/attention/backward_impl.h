@@ -23,6 +23,35 @@ float dot_rows_of(const void* x, const void* y, long n) {
   return reduce_add(sum);
 }
 
+// What a query's probabilities and score gradients need, for `size` of which
+// `count` are there: its log-sum-exp in powers of two, and the product of its
+// output with the output's gradient. A query that saw nothing, and padding,
+// must yield no probability.
+inline void load_row_terms(
+    const AttentionGradArgs& g,
+    long batch,
+    long head,
+    long token,
+    long count,
+    long size,
+    float* lse,
+    float* delta
+) {
+  const AttentionArgs& a = g.forward;
+  const auto type = a.query_type;
+  const AttentionInput out{a.out.data, a.out.batch, a.out.token, a.out.head};
+  const auto dot =
+      type == AttentionType::kFloat32 ? dot_rows_of<float> : dot_rows_of<Bf16>;
+  const float* from = a.lse + (batch * a.heads + head) * a.queries + token;
+  for (long i = 0; i < size; ++i) {
+    const bool there = i < count;
+    lse[i] = there && from[i] != kNever ? from[i] * kLog2E : -kNever;
+    delta[i] = there ? dot(address(out, type, batch, token + i, head),
+                           address(g.dout, type, batch, token + i, head), a.dim)
+                     : 0.0f;
+  }
+}
+
 template <class Dot>
 class BackwardUnit {
   using Elem = typename Dot::Elem;
@@ -64,11 +93,7 @@ class BackwardUnit {
     batch_ = batch;
     kv_head_ = kv_head;
     unit_ = (a_.softcap > 0 ? 1.0f : a_.scale) * kLog2E;
-    const auto ids = [&](const AttentionSegments& s) {
-      return s.data != nullptr ? s.data + batch * s.batch : nullptr;
-    };
-    query_ids_ = ids(a_.query_segments);
-    key_ids_ = ids(a_.key_segments);
+    ids_ = DocumentIds(a_, batch);
     load_keys();
     const long group = a_.heads / a_.kv_heads;
     for (long h = kv_head * group; h < (kv_head + 1) * group; ++h) {
@@ -140,36 +165,12 @@ class BackwardUnit {
     pack_columns<Dot>(o, kQueries, dim_, o_columns_, kQueries);
     q_right_ = pair_rows(q, kQueries, dim_, q_pairs_);
     o_right_ = pair_rows(o, kQueries, dim_, o_pairs_);
-    const AttentionInput out{
-        a_.out.data, a_.out.batch, a_.out.token, a_.out.head
-    };
-    const auto dot = type == AttentionType::kFloat32 ? dot_rows_of<float>
-                                                     : dot_rows_of<Bf16>;
-    const float* lse =
-        a_.lse + (batch_ * a_.heads + head) * a_.queries + token_;
-    for (long i = 0; i < kQueries; ++i) {
-      // A query that saw nothing, and padding, must yield no probability.
-      const bool none = i >= count_ || lse[i] == kNever;
-      lse_[i] = none ? -kNever : lse[i] * kLog2E;
-      delta_[i] =
-          i >= count_
-              ? 0.0f
-              : dot(address(out, type, batch_, token_ + i, head),
-                    address(g_.dout, type, batch_, token_ + i, head), a_.dim);
-    }
+    load_row_terms(g_, batch_, head, token_, count_, kQueries, lse_, delta_);
   }
 
   // Columns of this chunk whose queries see some key of [first, end).
   Stretch seeing(long first, long end) const {
-    const Stretch all = queries_seeing(a_, first, end - 1);
-    Stretch at = common({all.lo - token_, all.hi - token_}, {0, count_});
-    if (at.empty()) return at;
-    at = widened(at, kGrain);
-    if (key_ids_ == nullptr) return at;
-    return trimmed(
-        at, kGrain, query_ids_ + token_, count_,
-        ids_of(key_ids_ + first, end - first)
-    );
+    return queries_meeting(a_, ids_, token_, count_, first, end, kGrain);
   }
 
   void key_block(long first) {
@@ -237,13 +238,7 @@ class BackwardUnit {
 
   // Whether every key of the strip is seen by every query of the columns.
   bool whole(long key, Stretch at) const {
-    if (key + kGrain > a_.keys || at.hi > count_) return false;
-    const Stretch all = queries_seeing(a_, key + kGrain - 1, key);
-    if (!all.holds({at.lo + token_, at.hi + token_})) return false;
-    if (key_ids_ == nullptr) return true;
-    const Ids keys = ids_of(key_ids_ + key, kGrain);
-    const Ids queries = ids_of(query_ids_ + token_ + at.lo, at.hi - at.lo);
-    return keys.lo == keys.hi && queries.lo == keys.lo && queries.hi == keys.lo;
+    return sees_all(a_, ids_, token_ + at.lo, at.hi - at.lo, key, key + kGrain);
   }
 
   void mask_key(float* s, long key, Stretch at) const {
@@ -251,8 +246,8 @@ class BackwardUnit {
     if (key < a_.keys) seen = queries_seeing(a_, key, key);
     seen.hi = least(seen.hi, token_ + count_);
     const std::int32_t id =
-        key_ids_ != nullptr && key < a_.keys ? key_ids_[key] : 0;
-    mask_row(s, at, token_, seen, query_ids_, id);
+        ids_.keys != nullptr && key < a_.keys ? ids_.keys[key] : 0;
+    mask_row(s, at, token_, seen, ids_.queries, id);
   }
 
   void slopes(long row, Stretch at) {
@@ -277,7 +272,7 @@ class BackwardUnit {
   long dim_, padded_keys_, batch_ = 0, kv_head_ = 0, token_ = 0, count_ = 0;
   std::size_t used_;
   float unit_ = 0;
-  const std::int32_t *query_ids_ = nullptr, *key_ids_ = nullptr;
+  DocumentIds ids_;
   Elem *k_, *v_, *k_turned_;
   Elem *q_rows_, *q_columns_, *q_pairs_, *o_rows_, *o_columns_, *o_pairs_;
   Rows<Elem> q_right_{}, o_right_{};  // as B

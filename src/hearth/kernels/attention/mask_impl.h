@@ -78,6 +78,89 @@ inline Stretch trimmed(
   return s;
 }
 
+// The documents of a batch's queries and keys; null: a row is one.
+struct DocumentIds {
+  const std::int32_t *queries = nullptr, *keys = nullptr;
+  DocumentIds() = default;
+  DocumentIds(const AttentionArgs& a, long batch) {
+    const auto of = [&](const AttentionSegments& s) {
+      return s.data != nullptr ? s.data + batch * s.batch : nullptr;
+    };
+    queries = of(a.query_segments);
+    keys = of(a.key_segments);
+  }
+};
+
+// What `n` queries from `query` on have of a stretch of keys.
+struct Sight {
+  Stretch at;     // counted from the stretch, in multiples of the grain
+  bool mixed;     // more than one document
+  Stretch whole;  // keys that all of the queries see, segments aside
+};
+inline Sight sight_of(
+    const AttentionArgs& a,
+    const DocumentIds& ids,
+    Stretch keys,
+    long query,
+    long n,
+    long grain
+) {
+  const long first = a.query_offset + query, last = first + n - 1;
+  const Stretch seen = common(keys_seen(a, first, last), keys);
+  Sight found{{0, 0}, false, keys_seen(a, last, first)};
+  if (seen.empty()) return found;
+  found.at = widened({seen.lo - keys.lo, seen.hi - keys.lo}, grain);
+  if (ids.keys == nullptr) return found;
+  const Ids own = ids_of(ids.queries + query, n);
+  const std::int32_t* theirs = ids.keys + keys.lo;
+  const long there = keys.hi - keys.lo;
+  found.at = trimmed(found.at, grain, theirs, there, own);
+  if (found.at.empty()) return found;
+  const Ids met =
+      ids_of(theirs + found.at.lo, least(found.at.hi, there) - found.at.lo);
+  found.mixed = own.lo != own.hi || met.lo != own.lo || met.hi != own.lo;
+  return found;
+}
+
+// Which of `n` queries from `query` on see some key of [first, end), counted
+// from there in multiples of the grain.
+inline Stretch queries_meeting(
+    const AttentionArgs& a,
+    const DocumentIds& ids,
+    long query,
+    long n,
+    long first,
+    long end,
+    long grain
+) {
+  const Stretch all = queries_seeing(a, first, end - 1);
+  const Stretch at = common({all.lo - query, all.hi - query}, {0, n});
+  if (at.empty()) return {0, 0};
+  const Stretch wide = widened(at, grain);
+  if (ids.keys == nullptr) return wide;
+  return trimmed(
+      wide, grain, ids.queries + query, n, ids_of(ids.keys + first, end - first)
+  );
+}
+
+// Whether each of `n` queries from `query` on sees all keys of [key, end).
+inline bool sees_all(
+    const AttentionArgs& a,
+    const DocumentIds& ids,
+    long query,
+    long n,
+    long key,
+    long end
+) {
+  if (end > a.keys || query + n > a.queries) return false;
+  const Stretch all = queries_seeing(a, end - 1, key);
+  if (!all.holds({query, query + n})) return false;
+  if (ids.keys == nullptr) return true;
+  const Ids keys = ids_of(ids.keys + key, end - key);
+  const Ids queries = ids_of(ids.queries + query, n);
+  return keys.lo == keys.hi && queries.lo == keys.lo && queries.hi == keys.lo;
+}
+
 // Scores of what is not seen become -inf, in columns `at` of one row whose
 // column 0 is token `origin`: tokens outside `seen`, and, where ids are given
 // (by token), those with another id.

@@ -168,35 +168,13 @@ class TileBackward {
       rows_right(o, i, depth_, o_pairs_ + i * dim_);
     }
     calm_ = calm_keys_ && queries;
-    const AttentionInput result = out();
-    const float* lse =
-        a_.lse + (batch_ * a_.heads + head) * a_.queries + token_;
-    for (long i = 0; i < kQueries; ++i) {
-      // A query that saw nothing, and padding, must yield no probability.
-      const bool none = i >= count_ || lse[i] == kNever;
-      lse_[i] = none ? -kNever : lse[i] * kLog2E;
-      delta_[i] =
-          i < count_
-              ? dot_rows_of<Bf16>(
-                    address(result, a_.query_type, batch_, token_ + i, head),
-                    o.data + i * o.stride, a_.dim
-                )
-              : 0.0f;
-    }
+    load_row_terms(g_, batch_, head, token_, count_, kQueries, lse_, delta_);
   }
 
   // Blocks of this chunk's queries that see some key of [first, end).
   Stretch seeing(long first, long end) const {
-    const Stretch all = queries_seeing(a_, first, end - 1);
-    Stretch at = common({all.lo - token_, all.hi - token_}, {0, count_});
-    if (at.empty()) return {0, 0};
-    at = widened(at, kPiece);
-    if (ids_.keys != nullptr) {
-      at = trimmed(
-          at, kPiece, ids_.queries + token_, count_,
-          ids_of(ids_.keys + first, end - first)
-      );
-    }
+    const Stretch at =
+        queries_meeting(a_, ids_, token_, count_, first, end, kPiece);
     return {at.lo / kPiece, at.hi / kPiece};
   }
 
@@ -230,7 +208,10 @@ class TileBackward {
       if (a_.softcap > 0) {
         cap_row(scores, kPiece * kPiece, a_.scale, a_.softcap);
       }
-      if (!whole(key, b)) hide(key, b, scores);
+      const long query = token_ + b * kPiece;
+      if (!sees_all(a_, ids_, query, kPiece, key, key + kPiece)) {
+        hide(key, query, scores);
+      }
       beside.look_at(*this, b + 1 < at.hi ? b + 1 : kBlocks);
       weigh<kDepth>(p, b, beside);
       beside.end<kDepth>();
@@ -241,22 +222,11 @@ class TileBackward {
     }
   }
 
-  // Whether every key of the piece is seen by every query of the block.
-  bool whole(long key, long b) const {
-    const long query = token_ + b * kPiece;
-    if (key + kPiece > a_.keys || (b + 1) * kPiece > count_) return false;
-    const Stretch all = queries_seeing(a_, key + kPiece - 1, key);
-    if (!all.holds({query, query + kPiece})) return false;
-    if (ids_.keys == nullptr) return true;
-    const Ids keys = ids_of(ids_.keys + key, kPiece);
-    const Ids queries = ids_of(ids_.queries + query, kPiece);
-    return keys.lo == keys.hi && queries.lo == keys.lo && queries.hi == keys.lo;
-  }
-  void hide(long key, long b, float* scores) const {
+  void hide(long key, long query, float* scores) const {
     for (long i = 0; i < kPiece; ++i) {
       for (long half = 0; half < 2; ++half) {
         hide_unseen(
-            a_, ids_, key + i, token_ + b * kPiece + half * 16,
+            a_, ids_, key + i, query + half * 16,
             scores + (i / 16 * 2 + half) * kSums + i % 16 * kLanes
         );
       }

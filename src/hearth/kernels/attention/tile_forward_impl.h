@@ -126,36 +126,12 @@ class TileForward {
     calm_keys_ = calm;
   }
 
-  // What of queries [s, s + 16) a step of keys has, in pieces.
-  struct Sight {
-    Stretch at;     // of the step
-    bool mixed;     // more than one document
-    Stretch whole;  // keys that all of them see
-  };
-  Sight sight(Stretch keys, long s) const {
-    const long first = a_.query_offset + token_ + s;
-    const long last = first + least(kQueries, count_ - s) - 1;
-    const Stretch seen = common(keys_seen(a_, first, last), keys);
-    Sight found{{0, 0}, false, keys_seen(a_, last, first)};
-    if (seen.empty()) return found;
-    found.at = widened({seen.lo - keys.lo, seen.hi - keys.lo}, kPiece);
-    if (ids_.keys == nullptr) return found;
-    const Ids own = ids_of(ids_.queries + token_ + s, last - first + 1);
-    const long n = keys.hi - keys.lo;
-    const Stretch at = trimmed(found.at, kPiece, ids_.keys + keys.lo, n, own);
-    found.at = at;
-    if (at.empty()) return found;
-    const Ids theirs =
-        ids_of(ids_.keys + keys.lo + at.lo, least(at.hi, n) - at.lo);
-    found.mixed =
-        own.lo != own.hi || theirs.lo != own.lo || theirs.hi != own.lo;
-    return found;
-  }
-
   // Queries [s, s + 16) against the keys of one step.
   template <int kDepth>
   void strip(Stretch keys, long s) {
-    const auto [at, mixed, whole] = sight(keys, s);
+    const long n = least(kQueries, count_ - s);
+    const auto [at, mixed, whole] =
+        sight_of(a_, ids_, keys, token_ + s, n, kPiece);
     const Bf16* q = q_ + s * 32 * kDepth;
     float* out = out_ + s * 32 * kDepth;
     first_step_ ? clear() : open<kDepth>(out);
@@ -351,18 +327,6 @@ class TileForward {
       store_pair(to + 2 * i * kQueries, even, odd);
     }
     f.sum += even_sum + odd_sum;
-  }
-
-  // Nearest, halves up: two instructions fewer a pair than to even.
-  HEARTH_INLINE static void store_pair(Bf16* to, F32 even, F32 odd) {
-    const __m512i half = _mm512_set1_epi32(0x8000);
-    const __m512i low = _mm512_srli_epi32(
-        _mm512_add_epi32(_mm512_castps_si512(even.v), half), 16
-    );
-    const __m512i high = _mm512_add_epi32(_mm512_castps_si512(odd.v), half);
-    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
-    // (high & upper) | low
-    _mm512_store_si512(to, _mm512_ternarylogic_epi32(high, upper, low, 0xea));
   }
 
   // Keys and values that will be packed next.

@@ -45,18 +45,18 @@ struct PowerOfTwo<false> {
   }
 };
 
-// The documents of a batch's queries and keys; null: a row is one.
-struct DocumentIds {
-  const std::int32_t *queries = nullptr, *keys = nullptr;
-  DocumentIds() = default;
-  DocumentIds(const AttentionArgs& a, long batch) {
-    const auto of = [&](const AttentionSegments& s) {
-      return s.data != nullptr ? s.data + batch * s.batch : nullptr;
-    };
-    queries = of(a.query_segments);
-    keys = of(a.key_segments);
-  }
-};
+// Probabilities of two keys as pairs. To nearest, halves up: two
+// instructions fewer a pair than to even.
+HEARTH_INLINE void store_pair(Bf16* to, F32 even, F32 odd) {
+  const __m512i half = _mm512_set1_epi32(0x8000);
+  const __m512i low = _mm512_srli_epi32(
+      _mm512_add_epi32(_mm512_castps_si512(even.v), half), 16
+  );
+  const __m512i high = _mm512_add_epi32(_mm512_castps_si512(odd.v), half);
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
+  // (high & upper) | low
+  _mm512_store_si512(to, _mm512_ternarylogic_epi32(high, upper, low, 0xea));
+}
 
 // Scores of a key with 16 queries from `query` on become -inf where it is not
 // seen.

@@ -4,8 +4,7 @@
 // nor its sum needs a reduction, and probabilities leave as the pairs that the
 // product with the values (transposed too) reads. Queries go by in strips of
 // 32, whose scores stay in the first cache from one product to the next.
-#include "hearth/kernels/attention/mask_impl.h"
-#include "hearth/kernels/attention/softmax_impl.h"
+#include "hearth/kernels/attention/tile_scores_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
@@ -39,8 +38,7 @@ class TurnedForward {
     token_ = token;
     count_ = tokens;
     unit_ = (a_.softcap > 0 ? 1.0f : a_.scale) * kLog2E;
-    query_ids_ = ids(a_.query_segments);
-    key_ids_ = ids(a_.key_segments);
+    ids_ = DocumentIds(a_, batch);
     load_queries();
     const long first = a_.query_offset + token;
     const Stretch all = keys_seen(a_, first, first + tokens - 1);
@@ -54,10 +52,6 @@ class TurnedForward {
   }
 
  private:
-  const std::int32_t* ids(const AttentionSegments& s) const {
-    return s.data != nullptr ? s.data + batch_ * s.batch : nullptr;
-  }
-
   void load_queries() {
     const auto type = a_.query_type;
     const long padded = round_up(count_, kStrip);
@@ -93,24 +87,11 @@ class TurnedForward {
 
   // Queries [s, s + 32) of the block against the keys of one step.
   void strip(Stretch keys, long s) {
-    const long first = a_.query_offset + token_ + s;
-    const long last = first + least(kStrip, count_ - s) - 1;
-    const Stretch seen = common(keys_seen(a_, first, last), keys);
-    if (seen.empty()) return;
-    Stretch at = widened({seen.lo - keys.lo, seen.hi - keys.lo}, kStrip);
-    bool mixed = false;  // more than one document
-    if (key_ids_ != nullptr) {
-      const Ids own = ids_of(query_ids_ + token_ + s, last - first + 1);
-      const long n = keys.hi - keys.lo;
-      at = trimmed(at, kStrip, key_ids_ + keys.lo, n, own);
-      if (at.empty()) return;
-      const Ids theirs =
-          ids_of(key_ids_ + keys.lo + at.lo, least(at.hi, n) - at.lo);
-      mixed = own.lo != own.hi || theirs.lo != own.lo || theirs.hi != own.lo;
-    }
+    const auto [at, mixed, whole] =
+        sight_of(a_, ids_, keys, token_ + s, least(kStrip, count_ - s), kStrip);
+    if (at.empty()) return;
     if (!packed_) pack(keys);
     fetch();
-    const Stretch whole = keys_seen(a_, last, first);
     F32 top[2] = {splat(kNever), splat(kNever)};
     for (long r = at.lo; r < at.hi; r += kStrip) {
       const long key = keys.lo + r;
@@ -130,15 +111,10 @@ class TurnedForward {
 
   void mask(long key, long r, long s) {
     for (long i = 0; i < kStrip; ++i) {
-      const bool there = key + i < a_.keys;
-      const Stretch seen =
-          there ? queries_seeing(a_, key + i, key + i) : Stretch{0, 0};
-      const std::int32_t id =
-          key_ids_ != nullptr && there ? key_ids_[key + i] : 0;
-      mask_row(
-          scores_ + (r + i) * kStrip, {0, kStrip}, token_ + s, seen, query_ids_,
-          id
-      );
+      for (long half = 0; half < kStrip; half += kLanes) {
+        float* scores = scores_ + (r + i) * kStrip + half;
+        hide_unseen(a_, ids_, key + i, token_ + s + half, scores);
+      }
     }
   }
 
@@ -185,18 +161,6 @@ class TurnedForward {
       float* to = sum_ + s + h * kLanes;
       store(to, fma(load(to), load(factor_ + h * kLanes), sum[h]));
     }
-  }
-
-  // Nearest, halves up: two instructions fewer a pair than to even.
-  HEARTH_INLINE static void store_pair(Bf16* to, F32 even, F32 odd) {
-    const __m512i half = _mm512_set1_epi32(0x8000);
-    const __m512i low = _mm512_srli_epi32(
-        _mm512_add_epi32(_mm512_castps_si512(even.v), half), 16
-    );
-    const __m512i high = _mm512_add_epi32(_mm512_castps_si512(odd.v), half);
-    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
-    // (high & upper) | low
-    _mm512_store_si512(to, _mm512_ternarylogic_epi32(high, upper, low, 0xea));
   }
 
   // out^T = out^T factor + v^T p^T
@@ -267,7 +231,7 @@ class TurnedForward {
   long dim_, batch_ = 0, head_ = 0, kv_head_ = 0, token_ = 0, count_ = 0;
   std::size_t used_;
   float unit_ = 0;
-  const std::int32_t *query_ids_ = nullptr, *key_ids_ = nullptr;
+  DocumentIds ids_;
   bool packed_ = false;
   Stretch next_{};
   Bf16 *q_, *rows_, *k_, *pairs_, *v_, *chances_;
