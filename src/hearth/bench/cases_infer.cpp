@@ -24,12 +24,14 @@ struct Work {
   const char* name;
   int prompt;  // tokens of a timed prompt; 0: decoding
   int batch, depth;
+  infer::KvType kv = infer::KvType::automatic;
 };
 constexpr Work kWorks[] = {
     {"prefill 512", 512, 1, 0},
     {"decode 1", 0, 1, 0},
     {"decode 8", 0, 8, 0},
     {"decode 1 at 4k", 0, 1, 4096},
+    {"decode 1 at 4k, int8 keys", 0, 1, 4096, infer::KvType::int8},
 };
 constexpr int kSteps = 32;  // of a timed run of decoding
 
@@ -37,12 +39,17 @@ constexpr int kSteps = 32;  // of a timed run of decoding
 struct Loaded {
   std::string path;
   models::LoadedModel model;
+  infer::KvType kv = infer::KvType::automatic;
   std::unique_ptr<infer::Runner> runner;
   double base_rate = 0;  // of decoding one sequence from nothing
 
   explicit Loaded(const std::string& file)
-      : path(file), model(models::load_model(file)) {
-    runner = infer::make_runner(model);
+      : path(file), model(models::load_model(file)) {}
+  void keep_as(infer::KvType type) {
+    if (runner && kv == type) return;
+    runner.reset();
+    kv = type;
+    runner = infer::make_runner(model, {.kv = type});
   }
   // Parameters that a token is multiplied with.
   double active_parameters() const {
@@ -67,11 +74,16 @@ struct Loaded {
 
 using Shelf = std::shared_ptr<std::shared_ptr<Loaded>>;
 
-std::shared_ptr<Loaded> take(const Shelf& shelf, const std::string& path) {
+std::shared_ptr<Loaded> take(
+    const Shelf& shelf,
+    const std::string& path,
+    infer::KvType kv
+) {
   if (!*shelf || (*shelf)->path != path) {
     shelf->reset();
     *shelf = std::make_shared<Loaded>(path);
   }
+  (*shelf)->keep_as(kv);
   return *shelf;
 }
 
@@ -171,7 +183,7 @@ BenchCase case_of(
   c.isa = kernels::best().isa;
   c.repeats = 5;
   c.prepare = [=]() -> Timed {
-    auto loaded = take(shelf, path);
+    auto loaded = take(shelf, path, work.kv);
     auto run = std::make_shared<Decoding>(loaded, work, context.seed);
     Timed timed([run] { (*run)(); }, [run] { run->rewind(); });
     timed.after = [=](Row& row) {

@@ -37,9 +37,11 @@ constexpr std::size_t kv_part_bytes(
 // Keys of a unit. page_tokens divides it and is a multiple of 16.
 inline constexpr long kPagedChunk = 256;
 
+inline constexpr long kPagedMaxDim = 256;
+
 struct PagedKv {
   KvFormat format = KvFormat::bf16;
-  long dim = 0;  // a multiple of 4, at most 256
+  long dim = 0;  // a multiple of 4, at most kPagedMaxDim
   long page_tokens = 0;
   std::byte* const* pages = nullptr;  // the sequence's, first to last
   std::size_t offset = 0;

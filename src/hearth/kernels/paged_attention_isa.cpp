@@ -1,77 +1,9 @@
 #include "hearth/kernels/paged_attention.h"
+#include "hearth/kernels/paged_scores_impl.h"
 #include "hearth/kernels/paged_store_impl.h"
-#include "hearth/kernels/paged_words_impl.h"
-#include "hearth/kernels/simd/math_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
-
-constexpr int kBlock = 4;  // query rows at a time
-
-// Which row is where.
-struct RowsAt {
-  const float* q[kBlock];
-  long position[kBlock];
-  float sum[kBlock];  // of a query's elements, where codes are offset
-};
-
-// Scores of kRows queries against the tokens of one page, kLanes of them twice
-// over.
-template <class Format, int kRows>
-HEARTH_INLINE void page_scores(
-    const PagedAttentionArgs& a,
-    const RowsAt& rows,
-    const Page& page,
-    const std::byte* next,
-    float* out,
-    long stride
-) {
-  constexpr int kE = Format::kElements;
-  const long words = a.kv.dim / kE, tokens = a.kv.page_tokens;
-  // Values and keys of this page and the next take as many bytes as these.
-  const std::ptrdiff_t values = page.values - page.keys;
-  const std::ptrdiff_t ahead = next == nullptr ? 0 : next - page.keys;
-  for (long t = 0; t < tokens; t += 2 * kLanes) {
-    F32 sums[kRows][2];
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = zero();
-    const std::byte* p = page.keys + t * 4;
-    const bool both = t + kLanes < tokens;
-    const long second = both ? kLanes * 4 : 0;
-    for (long w = 0; w < words; ++w, p += tokens * 4) {
-      const I32 left = load_words(p), right = load_words(p + second);
-      // Pages lie anywhere: no processor guesses which comes next.
-      for (long i = 0; i < 2 * kLanes * 4; i += 64) {
-        __builtin_prefetch(p + values + i);
-        __builtin_prefetch(p + ahead + i);
-      }
-#pragma GCC unroll 4
-      for (int e = 0; e < kE; ++e) {
-        const F32 x = Format::element(left, e), y = Format::element(right, e);
-#pragma GCC unroll 4
-        for (int r = 0; r < kRows; ++r) {
-          const F32 q = splat(rows.q[r][w * kE + e]);
-          sums[r][0] = fma(q, x, sums[r][0]);
-          sums[r][1] = fma(q, y, sums[r][1]);
-        }
-      }
-    }
-    for (int half = 0; half < (both ? 2 : 1); ++half) {
-      const long at = t + half * kLanes;
-      for (int r = 0; r < kRows; ++r) {
-        F32 s = sums[r][half];
-        if constexpr (kE == 4) {
-          s = (s - splat(Format::kOffset * rows.sum[r])) *
-              load(page.key_scales + at);
-        }
-        if (a.softcap > 0) {
-          s = splat(a.softcap) * tanh(s * splat(1 / a.softcap));
-        }
-        store(out + r * stride + at, s);
-      }
-    }
-  }
-}
 
 // Scores become weights: hides what a query does not see, takes the maximum
 // and the sum. Keys of the row are begin .. begin + count.
@@ -120,6 +52,28 @@ HEARTH_INLINE void soften(
   *sum = reduce_add(total);
 }
 
+// Weights of tokens [begin, end) times the scales of their values; returns
+// their sum, which is what the codes' offset is weighted with.
+HEARTH_INLINE float weigh_by_scales(
+    const PagedKv& kv,
+    long begin,
+    long end,
+    float* weights
+) {
+  F32 sum = zero();
+  for (long t = begin; t < end; t += kv.page_tokens) {
+    const Page page = page_at(kv, t / kv.page_tokens);
+    const long count = end - t < kv.page_tokens ? end - t : kv.page_tokens;
+    float* w = weights + (t - begin);
+    each_vector(0, count, [&](long i, auto lanes) {
+      const F32 x = load(w + i, lanes) * load(page.value_scales + i, lanes);
+      store(w + i, x, lanes);
+      sum += x;
+    });
+  }
+  return reduce_add(sum);
+}
+
 // Adds tokens' values times their weights; `words` words of a value from word
 // `first` on, at most kWide registers of them.
 template <class Format, int kRows, int kWide>
@@ -155,9 +109,7 @@ HEARTH_INLINE void page_values(
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      float weight = weights[r * stride + t];
-      if constexpr (kE == 4) weight *= page.value_scales[t];
-      const F32 s = splat(weight);
+      const F32 s = splat(weights[r * stride + t]);
 #pragma GCC unroll 16
       for (int v = 0; v < kWide * kE; ++v)
         sums[r][v] = fma(s, x[v], sums[r][v]);
@@ -196,9 +148,7 @@ void last_values(
               reinterpret_cast<const AnyWord*>(page.values) + t * words + w;
           alignas(64) float lane[kLanes];
           store(lane, Format::element(splat_int(static_cast<int>(*p)), e));
-          float weight = weights[r * stride + t];
-          if constexpr (kE == 4) weight *= page.value_scales[t];
-          sum = __builtin_fmaf(weight, lane[0], sum);
+          sum = __builtin_fmaf(weights[r * stride + t], lane[0], sum);
         }
         out[r * out_stride + (w - first) * kE + e] = sum;
       }
@@ -272,37 +222,31 @@ void attend_rows(
     long end,
     float* partial
 ) {
-  constexpr long kMaxDim = 256;
   alignas(64) float scores[kRows * kPagedChunk];
-  alignas(64) float sums[kRows * kMaxDim];
+  alignas(64) float sums[kRows * kPagedMaxDim];
+  const Scorer<Format, kRows> scorer(a, rows);
   const long dim = a.kv.dim, tokens = a.kv.page_tokens;
   for (long t = begin; t < end; t += tokens) {
     const long page = t / tokens;
     const std::byte* next =
         page + 1 < a.kv.page_count ? page_at(a.kv, page + 1).keys : nullptr;
-    page_scores<Format, kRows>(
-        a, rows, page_at(a.kv, page), next, scores + (t - begin), kPagedChunk
-    );
+    scorer.page(page_at(a.kv, page), next, scores + (t - begin));
   }
+  float offset[kRows];
   for (int r = 0; r < kRows; ++r) {
     float* at = partial + r * (dim + 2);
     float* row = scores + r * kPagedChunk;
     soften(a, rows.position[r], begin, end - begin, row, at, at + 1);
+    if constexpr (Format::kElements == 4) {
+      offset[r] = Format::kOffset * weigh_by_scales(a.kv, begin, end, row);
+    }
   }
   chunk_values<Format, kRows>(a, scores, begin, end, sums);
   for (int r = 0; r < kRows; ++r) {
     float* out = partial + r * (dim + 2) + 2;
-    const float* own = sums + r * dim;
-    put_in_order<Format>(own, dim, out);
+    put_in_order<Format>(sums + r * dim, dim, out);
     if constexpr (Format::kElements == 4) {
-      // The codes' offset, times what they were weighted with.
-      float weight = 0;
-      for (long t = begin; t < end; ++t) {
-        const Page page = page_at(a.kv, t / tokens);
-        weight +=
-            scores[r * kPagedChunk + t - begin] * page.value_scales[t % tokens];
-      }
-      for (long i = 0; i < dim; ++i) out[i] -= Format::kOffset * weight;
+      for (long i = 0; i < dim; ++i) out[i] -= offset[r];
     }
   }
 }
@@ -322,14 +266,6 @@ void attend_chunk(
       const long i = (row + r) / a.group, g = (row + r) % a.group;
       rows.q[r] = a.q + i * a.q_stride + g * a.kv.dim;
       rows.position[r] = a.first + i;
-      rows.sum[r] = 0;
-      if constexpr (Format::kElements == 4) {
-        F32 sum = zero();
-        each_vector(0, a.kv.dim, [&](long k, auto lanes) {
-          sum += load(rows.q[r] + k, lanes);
-        });
-        rows.sum[r] = reduce_add(sum);
-      }
     }
     float* out = partial + row * (a.kv.dim + 2);
     if (n == 4) attend_rows<Format, 4>(a, rows, begin, end, out);

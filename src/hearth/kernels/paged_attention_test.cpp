@@ -57,6 +57,7 @@ class Filled {
 
   const PagedKv& kv() const { return kv_; }
   const float* queries() const { return queries_.data(); }
+  float& query_element(long i) { return queries_[index(i)]; }
   const float* keys() const { return keys_.data(); }
   const float* values() const { return values_.data(); }
 
@@ -179,6 +180,41 @@ TEST(PagedAttention, AQueryIsTheSameAloneAndAmongOthers) {
         const auto one = attend(*table, filled, c, q, 1);
         for (std::size_t i = 0; i < one.size(); ++i) {
           ASSERT_EQ(one[i], all[index(q) * one.size() + i]) << table->isa;
+        }
+      }
+    }
+  }
+}
+
+// Some tables multiply keys of bytes as bytes: what they make of a query, one
+// of whose elements dwarfs the others too, must not be seen beside what the
+// keys have lost.
+TEST(PagedAttention, TablesAgreeOnTheSameBytes) {
+  const Table& plain = *tables().front();
+  for (const Table* table : usable_tables()) {
+    for (const Case& c : kCases) {
+      if (c.format != KvFormat::i8) continue;
+      Filled filled(plain, c);
+      filled.query_element(c.dim / 2) *= 20;
+      const auto want = attend(plain, filled, c, 0, c.queries);
+      const auto got = attend(*table, filled, c, 0, c.queries);
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        ASSERT_NEAR(got[i], want[i], 1e-3) << table->isa << " at " << i;
+      }
+    }
+  }
+}
+
+TEST(PagedAttention, AQueryThatIsNotFiniteIsNotHidden) {
+  for (const Table* table : usable_tables()) {
+    for (const Case& c : kCases) {
+      if (c.softcap > 0) continue;
+      for (const float odd : {NAN, INFINITY}) {
+        Filled filled(*table, c);
+        filled.query_element(0) = odd;
+        const auto got = attend(*table, filled, c, 0, c.queries);
+        for (long i = 0; i < c.dim; ++i) {
+          ASSERT_FALSE(std::isfinite(got[index(i)])) << table->isa;
         }
       }
     }
