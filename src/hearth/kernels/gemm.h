@@ -10,6 +10,7 @@
 //   dW = dy^T x   A = dy, a_transposed   B = x, not by_column
 #include <cstddef>
 
+#include "hearth/kernels/gate.h"
 #include "hearth/kernels/scalar.h"
 
 namespace hearth::kernels {
@@ -34,7 +35,9 @@ struct GemmPack {
   void* packed = nullptr;  // 64-byte aligned, packed_bytes(n, k) long
 };
 
-// C = scale * A B + bias + residual (+ C, when accumulate is set).
+// C = scale * A B + bias + residual (+ C, when accumulate is set); then, where
+// there is a gate, C = act(gate) C, while a block of rows is still in the
+// cache.
 struct GemmArgs {
   long m = 0, n = 0, k = 0;
   const void* a = nullptr;
@@ -57,6 +60,9 @@ struct GemmArgs {
   const float* bias = nullptr;     // n values
   const void* residual = nullptr;  // of c_type; may be C itself
   long residual_stride = 0;
+  const void* gate = nullptr;  // of c_type
+  long gate_stride = 0;
+  Activation act = Activation::silu;
 };
 
 // Where row i and column k are in blocks of 32 x 32.

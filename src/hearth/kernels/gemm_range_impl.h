@@ -99,6 +99,31 @@ __attribute__((noinline)) void finish_rows(
   }
 }
 
+// The gate of rows whose columns are finished.
+template <class T>
+void gate_rows_of(const GemmArgs& g, GemmRange rows, GemmRange columns) {
+  T* c = static_cast<T*>(g.c) + columns.begin;
+  gate.of(g.act, c).forward(
+      {.dim = columns.end - columns.begin,
+       .gate = static_cast<const T*>(g.gate) + columns.begin,
+       .gate_stride = g.gate_stride,
+       .value = c,
+       .value_stride = g.c_stride,
+       .y = c,
+       .y_stride = g.c_stride,
+       .beta = 1,
+       .alpha = nullptr,
+       .tanh_value = false},
+      rows.begin, rows.end
+  );
+}
+inline void gate_rows(const GemmArgs& g, GemmRange rows, GemmRange columns) {
+  if (g.c_type == GemmScalar::bf16)
+    gate_rows_of<Bf16>(g, rows, columns);
+  else
+    gate_rows_of<float>(g, rows, columns);
+}
+
 // A Core says how deep (kDepth, in elements of k) and how tall (kRows) a block
 // is, copies or points to a block of A, and multiplies it with one panel of B.
 template <class Core>
@@ -132,6 +157,7 @@ void run_range(
         k += depth;
       } while (k < g.k);
     }
+    if (g.gate) gate_rows(g, {i, i + height}, columns);
   }
 }
 

@@ -48,14 +48,17 @@ Linear::Linear(
   }
 }
 
+const Lora* Linear::adapter(const Pass& pass) const {
+  if (!pass.adapters) return nullptr;
+  if (pass.lora != nullptr) return pass.lora->of(name_);
+  return merged_ ? nullptr : lora_.get();
+}
+
 mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   std::optional<mx::array> bias;
   if (bias_ != nullptr) bias = bias_->value;
-  const Lora* own = merged_ ? nullptr : lora_.get();
-  const Lora* lora = pass.lora != nullptr ? pass.lora->of(name_) : own;
-  if (lora == nullptr || !pass.adapters) {
-    return multiply(x, *weight_, bias, pass);
-  }
+  const Lora* lora = adapter(pass);
+  if (lora == nullptr) return multiply(x, *weight_, bias, pass);
   const auto uses =
       pass.training ? ops::fork(x, 2) : std::vector<mx::array>(2, x);
   if (!lora->scales_rows()) {
@@ -64,6 +67,19 @@ mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   }
   const auto y = multiply(uses[0], *weight_, {}, pass);
   return add_bias((*lora)(uses[1], y, *weight_, pass), bias);
+}
+
+mx::array Linear::gated(
+    const mx::array& gate,
+    const mx::array& x,
+    ops::Activation act,
+    const Pass& pass
+) const {
+  const bool dense = !weight_->quantized && weight_->value.size() > 0;
+  if (pass.training || !dense || bias_ != nullptr || adapter(pass) != nullptr) {
+    return ops::gated_mlp_activation(gate, (*this)(x, pass), act);
+  }
+  return ops::linear_gated(gate, x, weight_->value, act, weight_->packed);
 }
 
 Lora& Linear::attach(

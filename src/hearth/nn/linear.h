@@ -7,6 +7,7 @@
 #include "hearth/nn/lora.h"
 #include "hearth/nn/parameter.h"
 #include "hearth/nn/pass.h"
+#include "hearth/ops/gate.h"
 
 namespace hearth::nn {
 
@@ -27,6 +28,14 @@ class Linear {
   );
 
   mx::array operator()(const mx::array& x, const Pass& pass) const;
+  // act(gate) * (*this)(x): in one op where nothing is trained and the layer is
+  // a dense matrix and no more.
+  mx::array gated(
+      const mx::array& gate,
+      const mx::array& x,
+      ops::Activation act,
+      const Pass& pass
+  ) const;
 
   const std::string& name() const { return name_; }
   Parameter& weight() const { return *weight_; }
@@ -47,6 +56,9 @@ class Linear {
   Parameter* bias_ = nullptr;
   std::unique_ptr<Lora> lora_;
   bool merged_ = false;
+
+  // The adapter that counts in this pass; null: none.
+  const Lora* adapter(const Pass& pass) const;
 };
 
 // x W^T of a parameter in whichever form it is held.

@@ -47,11 +47,9 @@ mx::array Mlp::operator()(const mx::array& x, const Pass& pass) const {
   const auto uses =
       pass.training ? ops::fork(x, 2) : std::vector<mx::array>(2, x);
   const auto g = (*first_)(uses[0], pass);
-  const auto v = (*up_)(uses[1], pass);
-  return (*down_)(
-      gate_ ? (*gate_)(v, g, x) : ops::gated_mlp_activation(g, v, config_.act),
-      pass
-  );
+  const auto inner = gate_ ? (*gate_)((*up_)(uses[1], pass), g, x)
+                           : up_->gated(g, uses[1], config_.act, pass);
+  return (*down_)(inner, pass);
 }
 
 std::vector<Linear*> Mlp::linears() {

@@ -150,14 +150,18 @@ class LinearGrad : public CpuOp {
   }
 };
 
-// What is done to the product before it is rounded.
+// What is done to the product before it is rounded, and what the third input,
+// where there is one, is for.
 struct Epilogue {
+  enum class Third : unsigned char { bias, residual, gate };
+  Third third = Third::bias;
   float scale = 1;
-  bool residual = false;  // the third input is one, rather than a bias
+  Activation act = Activation::silu;
   bool operator==(const Epilogue&) const = default;
 };
+using Third = Epilogue::Third;
 
-// x, w[, bias or residual] -> y
+// x, w[, bias, residual or gate] -> y
 class Linear : public CpuOp {
  public:
   Linear(mx::Stream s, Packed packed, Epilogue end = {})
@@ -175,27 +179,31 @@ class Linear : public CpuOp {
     const Operand operand(family, w, packed_, true);
     const std::size_t own = gemm_scratch_bytes(family, now.pool.size());
     const auto room = scratch(stream(), own + operand.bytes(family));
-    const void* residual = nullptr;
-    if (end_.residual) {
-      residual = in[2].data<void>();
+    const long n = w.shape(0), k = w.shape(1);
+    const void* third = in.size() > 2 ? in[2].data<void>() : nullptr;
+    if (end_.third == Third::residual) {
       take_or_allocate(in[2], out[0]);
     } else {
       allocate(out);
     }
     kernels::GemmArgs g{
         .m = rows_of(x),
-        .n = w.shape(0),
-        .k = w.shape(1),
+        .n = n,
+        .k = k,
         .a = x.data<void>(),
-        .a_stride = w.shape(1),
+        .a_stride = k,
         .c = out[0].data<void>(),
-        .c_stride = w.shape(0),
+        .c_stride = n,
         .c_type = family.operand,
-        .scale = end_.scale,
-        .residual = residual,
-        .residual_stride = w.shape(0)
+        .scale = end_.scale
     };
-    if (in.size() > 2 && !residual) g.bias = in[2].data<float>();
+    if (end_.third == Third::bias) {
+      g.bias = static_cast<const float*>(third);
+    } else if (end_.third == Third::residual) {
+      g.residual = third, g.residual_stride = n;
+    } else {
+      g.gate = third, g.gate_stride = n, g.act = end_.act;
+    }
     launch([=, &family, keep = packed_](const Execution& run) noexcept {
       kernels::GemmArgs args = g;
       args.packed = operand.fill(run.pool, family, room->data() + own);
@@ -209,9 +217,11 @@ class Linear : public CpuOp {
       const std::vector<int>& argnums,
       const Arrays&
   ) override {
+    if (end_.third == Third::gate) return gated_vjp(p, ct, argnums);
+    const bool residual = end_.third == Third::residual;
     LinearGrad::Wanted wanted;
     for (const int i : argnums) {
-      if (i == 2 && end_.residual) continue;
+      if (i == 2 && residual) continue;
       (i == 0 ? wanted.dx : i == 1 ? wanted.dw : wanted.db) = true;
     }
     const auto dy = dense(ct[0], stream());
@@ -232,13 +242,26 @@ class Linear : public CpuOp {
         std::make_shared<LinearGrad>(stream(), wanted, packed_, end_.scale),
         {dy, p[0], p[1]}
     );
-    const auto& third = end_.residual ? dy : g[at[2]];
+    const auto& third = residual ? dy : g[at[2]];
     return pick({g[at[0]], g[at[1]], third}, argnums);
   }
 
  private:
   Packed packed_;
   Epilogue end_;
+
+  // That of the product and the gate as two ops.
+  Arrays gated_vjp(
+      const Arrays& p,
+      const Arrays& ct,
+      const std::vector<int>& argnums
+  ) {
+    const auto apart = [this](const Arrays& v) {
+      const auto y = linear(v[0], v[1], {}, packed_, stream());
+      return Arrays{gated_mlp_activation(v[2], y, end_.act, stream())};
+    };
+    return pick(mx::vjp(apart, p, ct).second, argnums);
+  }
 };
 
 void check(
@@ -344,6 +367,43 @@ mx::array linear_add_reference(
   return mx::add(residual, mx::multiply(y, by, s), s);
 }
 
+namespace {
+
+// The third input must be as the product will be.
+void check_third(
+    const char* what,
+    const mx::array& third,
+    const mx::array& x,
+    const mx::array& w
+) {
+  if (third.shape() == shape_of(x, w) && third.dtype() == x.dtype()) return;
+  throw UsageError(
+      fmt::format(
+          "[ops.linear] {} must have x's dtype and shape [{}], got [{}]", what,
+          fmt::join(shape_of(x, w), ", "), fmt::join(third.shape(), ", ")
+      )
+  );
+}
+
+mx::array linear_with(
+    Epilogue end,
+    const mx::array& third,
+    const mx::array& x,
+    const mx::array& w,
+    Packed packed,
+    mx::StreamOrDevice s
+) {
+  Arrays in = operands(x, w, s);
+  in.push_back(dense(third, s));
+  return mx::array(
+      third.shape(), x.dtype(),
+      std::make_shared<Linear>(mx::to_stream(s), std::move(packed), end),
+      std::move(in)
+  );
+}
+
+}  // namespace
+
 mx::array linear_add(
     const mx::array& residual,
     const mx::array& x,
@@ -353,24 +413,39 @@ mx::array linear_add(
     mx::StreamOrDevice s
 ) {
   check(x, w, {}, packed);
-  if (residual.shape() != shape_of(x, w) || residual.dtype() != x.dtype()) {
-    throw UsageError(
-        fmt::format(
-            "[ops.linear_add] residual must have x's dtype and shape [{}], got "
-            "[{}]",
-            fmt::join(shape_of(x, w), ", "), fmt::join(residual.shape(), ", ")
-        )
-    );
-  }
+  check_third("residual", residual, x, w);
   if (!on_cpu(s)) return linear_add_reference(residual, x, w, scale, s);
-  Arrays in = operands(x, w, s);
-  in.push_back(dense(residual, s));
-  return mx::array(
-      residual.shape(), x.dtype(),
-      std::make_shared<Linear>(
-          mx::to_stream(s), std::move(packed), Epilogue{scale, true}
-      ),
-      std::move(in)
+  return linear_with(
+      {.third = Third::residual, .scale = scale}, residual, x, w,
+      std::move(packed), s
+  );
+}
+
+mx::array linear_gated_reference(
+    const mx::array& gate,
+    const mx::array& x,
+    const mx::array& w,
+    Activation act,
+    mx::StreamOrDevice s
+) {
+  return mx::multiply(
+      activate_reference(gate, act, 1, s), linear_reference(x, w, {}, s), s
+  );
+}
+
+mx::array linear_gated(
+    const mx::array& gate,
+    const mx::array& x,
+    const mx::array& w,
+    Activation act,
+    std::shared_ptr<const PackedWeight> packed,
+    mx::StreamOrDevice s
+) {
+  check(x, w, {}, packed);
+  check_third("gate", gate, x, w);
+  if (!on_cpu(s)) return linear_gated_reference(gate, x, w, act, s);
+  return linear_with(
+      {.third = Third::gate, .act = act}, gate, x, w, std::move(packed), s
   );
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "hearth/ops/gate.h"
 #include "hearth/ops/op.h"
 #include "hearth/ops/packed_weight.h"
 
@@ -41,6 +42,26 @@ mx::array linear_add_reference(
     const mx::array& x,
     const mx::array& w,
     float scale = 1,
+    mx::StreamOrDevice s = {}
+);
+
+// act(gate[..., n]) * x[..., k] w[n, k]^T, the second product of a gated
+// feed-forward part: gated while it is still in the cache. gate has x's dtype.
+// Its gradient multiplies x and w again; where one will be asked for, linear
+// and gated_mlp_activation are faster.
+mx::array linear_gated(
+    const mx::array& gate,
+    const mx::array& x,
+    const mx::array& w,
+    Activation act,
+    std::shared_ptr<const PackedWeight> packed = nullptr,
+    mx::StreamOrDevice s = {}
+);
+mx::array linear_gated_reference(
+    const mx::array& gate,
+    const mx::array& x,
+    const mx::array& w,
+    Activation act,
     mx::StreamOrDevice s = {}
 );
 

@@ -111,6 +111,23 @@ OpCase linear_add_case() {
   return c;
 }
 
+OpCase linear_gated_case() {
+  OpCase c = linear_add_case();
+  c.name = "linear_gated";
+  c.primitives = {"Linear", "LinearGrad", "GateGrad"};
+  // Values are rounded twice; what the gate makes of dy is rounded before 300
+  // rows of it are summed.
+  c.bfloat16 = {{1e-3, 9e-3}, {1e-1, 5e-3}};
+  c.bench_sizes = {{8192, 1024, 384}, {2048, 2048, 2048}};
+  c.run = [](const Arrays& v) {
+    return Arrays{linear_gated(v[2], v[0], v[1], Activation::silu)};
+  };
+  c.reference = [](const Arrays& v) {
+    return Arrays{linear_gated_reference(v[2], v[0], v[1], Activation::silu)};
+  };
+  return c;
+}
+
 // Three products of an odd number of rows, which threads take whole; one of an
 // even number, which is cut among them.
 OpCase batched_linear_case() {
@@ -219,9 +236,9 @@ OpCase packed_linear_case() {
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
-  return {linear_case(),         linear_bias_case(), linear_add_case(),
-          batched_linear_case(), linear_step_case(), linear_weight_case(),
-          packed_linear_case()};
+  return {linear_case(),        linear_bias_case(),    linear_add_case(),
+          linear_gated_case(),  batched_linear_case(), linear_step_case(),
+          linear_weight_case(), packed_linear_case()};
 }
 
 }  // namespace hearth::ops

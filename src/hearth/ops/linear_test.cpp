@@ -108,6 +108,21 @@ TEST_F(LinearOp, ForwardOrderAlone) {
   EXPECT_THROW(linear(w, alone, mx::zeros({7})), UsageError);
 }
 
+// Every activation, with columns that fill no register: the same bits as the
+// two ops one after the other.
+TEST_F(LinearOp, EveryActivationMayEndAProduct) {
+  for (const auto dtype : {mx::bfloat16, mx::float32}) {
+    const auto x = normal_input({37, 70}, dtype, 1);
+    const auto w = normal_input({101, 70}, dtype, 2, 0.1f);
+    for (int a = 0; a < kernels::kActivations; ++a) {
+      const auto act = static_cast<Activation>(a);
+      const auto gate = normal_input({37, 101}, dtype, 3);
+      const auto want = gated_mlp_activation(gate, linear(x, w), act);
+      EXPECT_TRUE(same(linear_gated(gate, x, w, act), want)) << name_of(act);
+    }
+  }
+}
+
 TEST_F(LinearOp, WeightsMayHaveAnotherDtype) {
   const auto w = normal_input({9, 40}, mx::bfloat16, 2);
   const auto w32 = mx::astype(w, mx::float32);

@@ -291,6 +291,9 @@ class TileProduct {
           k += deep;
         } while (k < g_.k);
       }
+      if (g_.gate == nullptr) continue;
+      pending_.advance(kPieceRows);
+      gate_rows(g_, {i, smaller(rows.end, i + height)}, columns);
     }
     pending_.advance(kPieceRows);
   }
