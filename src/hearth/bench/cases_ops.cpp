@@ -156,12 +156,15 @@ BenchCase make_case(const OpRow& row, const CaseContext& context) {
   );
   c.isa = ops::current_execution().kernels.isa;
   set_rate(c, row, context);
-  // One ring for both sides, made when the case is first prepared.
-  auto ring = std::make_shared<std::shared_ptr<InputRing>>();
+  // One ring for both sides, made when the case is first prepared and gone when
+  // neither is timed any more.
+  auto kept = std::make_shared<std::weak_ptr<InputRing>>();
   const bool rotate = c.unit != "GFLOP/s";
-  const auto inputs = [row, context, ring, rotate] {
-    if (!*ring) *ring = std::make_shared<InputRing>(row, context, rotate);
-    return *ring;
+  const auto inputs = [row, context, kept, rotate] {
+    auto ring = kept->lock();
+    if (!ring) ring = std::make_shared<InputRing>(row, context, rotate);
+    *kept = ring;
+    return ring;
   };
   const auto& timed =
       row.part == Part::kForward ? row.op->timed : row.op->timed_gradient;

@@ -10,12 +10,15 @@ void forward(const GateArgs<T>& a, long begin, long end) noexcept {
   const F32 beta = splat(a.beta);
   const float share = a.alpha != nullptr ? *a.alpha : 1.0f;
   const F32 alpha = splat(share), rest = splat(1.0f - share);
+  const PastCaches to(a.past_caches, a.y, a.y_stride);
   for (long t = begin; t < end; ++t) {
     const T* gate = a.gate + t * a.gate_stride;
     T* y = a.y + t * a.y_stride;
     if (a.value == nullptr) {
       each_vector(0, a.dim, [&](long i, auto lanes) {
-        store(y + i, Act<kAct>::value(tag, load(gate + i, lanes), beta), lanes);
+        to.store(
+            y + i, Act<kAct>::value(tag, load(gate + i, lanes), beta), lanes
+        );
       });
       continue;
     }
@@ -23,7 +26,7 @@ void forward(const GateArgs<T>& a, long begin, long end) noexcept {
     if (a.alpha == nullptr && !a.tanh_value) {
       each_vector(0, a.dim, [&](long i, auto lanes) {
         const F32 act = Act<kAct>::value(tag, load(gate + i, lanes), beta);
-        store(y + i, act * load(value + i, lanes), lanes);
+        to.store(y + i, act * load(value + i, lanes), lanes);
       });
       continue;
     }
@@ -31,14 +34,19 @@ void forward(const GateArgs<T>& a, long begin, long end) noexcept {
       const F32 act = Act<kAct>::value(tag, load(gate + i, lanes), beta);
       F32 v = load(value + i, lanes);
       if (a.tanh_value) v = tanh(v);
-      store(y + i, v * fma(alpha, act, rest), lanes);
+      to.store(y + i, v * fma(alpha, act, rest), lanes);
     });
   }
 }
 
 // One row of the gated form; returns the row's share of alpha's gradient.
 template <Activation kAct, class T>
-HEARTH_INLINE float gated_row(const GateGradArgs<T>& g, long t) {
+HEARTH_INLINE float gated_row(
+    const GateGradArgs<T>& g,
+    const PastCaches& to,
+    const PastCaches& value_out,
+    long t
+) {
   T* const tag = nullptr;
   const GateArgs<T>& a = g.forward;
   const float share = a.alpha != nullptr ? *a.alpha : 1.0f;
@@ -55,10 +63,10 @@ HEARTH_INLINE float gated_row(const GateGradArgs<T>& g, long t) {
     F32 v = load(value + i, lanes);
     if (a.tanh_value) v = tanh(v);
     const F32 d = load(dy + i, lanes), dv = d * v;
-    store(dgate + i, dv * alpha * act.slope, lanes);
+    to.store(dgate + i, dv * alpha * act.slope, lanes);
     F32 to_value = d * fma(alpha, act.value, rest);
     if (a.tanh_value) to_value = to_value * fnma(v, v, one());
-    store(dvalue + i, to_value, lanes);
+    value_out.store(dvalue + i, to_value, lanes);
     if (a.alpha != nullptr) {
       dalpha += only(dv * (act.value - one()), lanes);
     }
@@ -76,10 +84,14 @@ void backward(
   T* const tag = nullptr;
   const GateArgs<T>& a = g.forward;
   const F32 beta = splat(a.beta);
+  const PastCaches to(a.past_caches, g.dgate, g.dgate_stride);
+  const PastCaches value_out(
+      a.past_caches && g.dvalue != nullptr, g.dvalue, g.dvalue_stride
+  );
   double sum = 0;
   for (long t = begin; t < end; ++t) {
     if (a.value != nullptr) {
-      sum += static_cast<double>(gated_row<kAct>(g, t));
+      sum += static_cast<double>(gated_row<kAct>(g, to, value_out, t));
       continue;
     }
     const T* gate = a.gate + t * a.gate_stride;
@@ -87,7 +99,7 @@ void backward(
     T* dgate = g.dgate + t * g.dgate_stride;
     each_vector(0, a.dim, [&](long i, auto lanes) {
       const auto act = Act<kAct>::both(tag, load(gate + i, lanes), beta);
-      store(dgate + i, load(dy + i, lanes) * act.slope, lanes);
+      to.store(dgate + i, load(dy + i, lanes) * act.slope, lanes);
     });
   }
   if (dalpha != nullptr) *dalpha += static_cast<float>(sum);

@@ -21,6 +21,7 @@ struct NormArgs {
   const float* b;  // null: 0; RMS norm ignores it
   X* h;
   Y* y;
+  bool past_caches = false;  // y is too large to be found there again
 };
 
 template <class X, class Y>
@@ -33,6 +34,7 @@ struct NormGradArgs {
   const X* dh;  // gradient that reaches h by its other uses; null: none
   X* dx;
   Y* dr;  // the same values as dx in the branch's type; null: not wanted
+  bool past_caches = false;  // of dx and dr
 };
 
 template <class X, class Y>

@@ -38,8 +38,11 @@ HEARTH_INLINE Moments moments(long dim, float eps, const X* row) {
   return {mean, 1.0f / __builtin_sqrtf(squares * n + eps)};
 }
 
+// A row's last pass finds it in the cache and would leave memory idle: the next
+// row is asked for meanwhile, here and in the gradient.
 template <bool kCentred, class X, class Y>
 void forward(const NormArgs<X, Y>& a, long begin, long end) noexcept {
+  const PastCaches to(a.past_caches, a.y, a.dim);
   for (long t = begin; t < end; ++t) {
     const long at = t * a.dim;
     const X* row = a.x + at;
@@ -52,13 +55,16 @@ void forward(const NormArgs<X, Y>& a, long begin, long end) noexcept {
     }
     const Moments m = moments<kCentred>(a.dim, a.eps, row);
     const F32 mean = splat(m.mean), rstd = splat(m.rstd);
+    const X* next = a.x + at + a.dim;
     each_vector(0, a.dim, [&](long i, auto lanes) {
+      __builtin_prefetch(next + i);
+      if (a.r != nullptr) __builtin_prefetch(a.r + at + a.dim + i);
       F32 v = load(row + i, lanes);
       if constexpr (kCentred) v = v - mean;
       v = v * rstd;
       if (a.w != nullptr) v = v * load(a.w + i, lanes);
       if (kCentred && a.b != nullptr) v = v + load(a.b + i, lanes);
-      store(a.y + at + i, v, lanes);
+      to.store(a.y + at + i, v, lanes);
     });
   }
 }
@@ -110,6 +116,8 @@ void backward(
     float* dw,
     float* db
 ) noexcept {
+  const PastCaches to(a.past_caches, a.dx, a.dim);
+  const PastCaches to_branch(a.past_caches && a.dr != nullptr, a.dr, a.dim);
   for (long t = begin; t < end; ++t) {
     const long at = t * a.dim;
     const X* h = a.h + at;
@@ -118,6 +126,8 @@ void backward(
     const F32 mean = splat(sums.m.mean), rstd = splat(sums.m.rstd);
     const F32 slope = splat(sums.slope), shift = splat(sums.shift);
     each_vector(0, a.dim, [&](long i, auto lanes) {
+      __builtin_prefetch(h + a.dim + i);
+      __builtin_prefetch(dy + a.dim + i);
       F32 xhat = load(h + i, lanes);
       if constexpr (kCentred) xhat = xhat - mean;
       xhat = xhat * rstd;
@@ -128,8 +138,8 @@ void backward(
       if constexpr (kCentred) g = g - shift;
       F32 d = rstd * fnma(xhat, slope, g);
       if (a.dh != nullptr) d = d + load(a.dh + at + i, lanes);
-      store(a.dx + at + i, d, lanes);
-      if (a.dr != nullptr) store(a.dr + at + i, d, lanes);
+      to.store(a.dx + at + i, d, lanes);
+      if (a.dr != nullptr) to_branch.store(a.dr + at + i, d, lanes);
     });
   }
 }

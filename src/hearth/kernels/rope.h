@@ -19,6 +19,7 @@ struct RopeArgs {
   const int* positions;
   // Head `h` of token `t` starts at x + t * token_stride + h * head_stride.
   long token_stride, head_stride;
+  bool past_caches = false;  // y is too large to be found there again
 };
 
 template <class T>

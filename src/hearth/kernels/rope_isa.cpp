@@ -11,14 +11,15 @@ HEARTH_INLINE void turn_halves(
     const T* x,
     T* y,
     const float* cosines,
-    F32 sign
+    F32 sign,
+    const PastCaches& to
 ) {
   const float* sines = cosines + half;
   each_vector(0, half, [&](long i, auto lanes) {
     const F32 c = load(cosines + i, lanes), s = load(sines + i, lanes) * sign;
     const F32 a = load(x + i, lanes), b = load(x + half + i, lanes);
-    store(y + i, fnma(b, s, a * c), lanes);
-    store(y + half + i, fma(a, s, b * c), lanes);
+    to.store(y + i, fnma(b, s, a * c), lanes);
+    to.store(y + half + i, fma(a, s, b * c), lanes);
   });
 }
 
@@ -55,7 +56,8 @@ HEARTH_INLINE void turn_interleaved(
     T* y,
     const float* cosines,
     float sign,
-    F32 signs
+    F32 signs,
+    const PastCaches& to
 ) {
   long i = 0;
   if constexpr (kLanes > 1) {
@@ -63,7 +65,7 @@ HEARTH_INLINE void turn_interleaved(
       const F32 c = doubled(cosines + i);
       const F32 s = doubled(cosines + half + i) * signs;
       const F32 v = load(x + 2 * i);
-      store(y + 2 * i, fma(swap_pairs(v), s, v * c));
+      to.store(y + 2 * i, fma(swap_pairs(v), s, v * c), Full{});
     }
   }
   turn_pairs(i, half, x, y, cosines, sign);
@@ -74,6 +76,11 @@ void turn(const RopeArgs<T>& a, long begin, long end) noexcept {
   const float sign = a.inverse ? -1.0f : 1.0f;
   const F32 signs = pair_signs(sign);
   const long width = 2 * a.half;
+  // Every register's worth must be aligned, also the second half's.
+  const bool apart = a.y != a.x && a.half % kLanes == 0;
+  const PastCaches to(
+      a.past_caches && apart, a.y, a.head_stride | a.token_stride
+  );
   for (long t = begin; t < end; ++t) {
     const long position = a.positions[t];
     const bool known = position >= 0 && position < a.table_rows;
@@ -87,9 +94,9 @@ void turn(const RopeArgs<T>& a, long begin, long end) noexcept {
           store(y + i, splat(__builtin_nanf("")), lanes);
         });
       } else if (a.interleaved) {
-        turn_interleaved(a.half, x, y, cosines, sign, signs);
+        turn_interleaved(a.half, x, y, cosines, sign, signs, to);
       } else {
-        turn_halves(a.half, x, y, cosines, splat(sign));
+        turn_halves(a.half, x, y, cosines, splat(sign), to);
       }
       if (x == y) continue;
       each_vector(width, a.head_dim, [&](long i, auto lanes) {

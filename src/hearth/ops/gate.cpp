@@ -64,6 +64,7 @@ class GateGrad : public CpuOp {
     allocate(out);
     kernels::GateGradArgs<T> g{};
     g.forward = arguments<T>(c_, in);
+    g.forward.past_caches = past_caches(out[0]);
     const long dim = g.forward.dim, width = in[0].shape(-1);
     g.dy = in.back().data<T>(), g.dy_stride = dim;
     g.dgate = out[0].data<T>(), g.dgate_stride = width;
@@ -122,6 +123,7 @@ class Gate : public CpuOp {
     allocate(out);
     auto a = arguments<T>(c_, in);
     a.y = out[0].data<T>(), a.y_stride = a.dim;
+    a.past_caches = past_caches(out[0]);
     launch([a, rows = rows_of(in[0]),
             act = c_.form.act](const Execution& e) noexcept {
       const auto& f = e.kernels.gate->of(act, static_cast<T*>(nullptr));

@@ -68,6 +68,7 @@ class NormGrad : public CpuOp {
     if (c_.has_w) a.w = in[next_in++].data<float>();
     if (c_.h_used && c_.has_r) a.dh = in[next_in++].data<X>();
     a.dx = out[0].data<X>();
+    a.past_caches = past_caches(out[0]);
     if constexpr (!std::is_same_v<X, Y>) {
       if (c_.has_r) a.dr = out[next_out++].data<Y>();
     }
@@ -144,6 +145,7 @@ class Norm : public CpuOp {
     if (c_.has_w) a.w = in[next++].data<float>();
     if (c_.has_b) a.b = in[next].data<float>();
     a.y = out.back().data<Y>();
+    a.past_caches = past_caches(out.back());
     launch([a, rows = rows_of(in[0]),
             kind = c_.kind](const Execution& r) noexcept {
       const auto& f = functions<X, Y>(r, kind);

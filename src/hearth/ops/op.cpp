@@ -137,6 +137,13 @@ Arrays pick(const Arrays& by_input, const std::vector<int>& argnums) {
   return out;
 }
 
+bool past_caches(const mx::array& result) {
+  // From here on a result stored past the caches, and then read again, is the
+  // faster; at half of it the two are level (LOG.md, "Stores past the caches").
+  constexpr std::size_t kLeast = std::size_t{32} << 20;
+  return result.nbytes() >= kLeast;
+}
+
 long rows_of(const mx::array& a) {
   const auto last = static_cast<std::size_t>(a.shape(-1));
   return last == 0 ? 0 : static_cast<long>(a.size() / last);

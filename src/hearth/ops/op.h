@@ -100,6 +100,10 @@ void run_on_stream(
 // all the op's gradients by input.
 Arrays pick(const Arrays& by_input, const std::vector<int>& argnums);
 
+// Whether a result is so large that nothing of it would be found in the caches
+// by whoever reads it. Kernels may then store past them.
+bool past_caches(const mx::array& result);
+
 // Product of all dimensions but the last.
 long rows_of(const mx::array& a);
 

@@ -55,6 +55,7 @@ class Rope : public CpuOp {
     a.x = x.data<T>(), a.y = out[0].data<T>();
     a.table = in[2].data<float>(), a.table_rows = in[2].shape(0);
     a.positions = in[1].data<int>();
+    a.past_caches = past_caches(out[0]);
     a.head_stride = a.head_dim, a.token_stride = a.heads * a.head_dim;
     launch([a, tokens = in[1].size()](const Execution& e) noexcept {
       const auto& f = e.kernels.rope->of(static_cast<T*>(nullptr));

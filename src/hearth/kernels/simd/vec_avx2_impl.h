@@ -92,6 +92,16 @@ HEARTH_INLINE void store(Bf16* p, F32 x) {
 HEARTH_INLINE void store(Fp16* p, F32 x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow_fp16(x));
 }
+// To aligned memory, past the caches.
+HEARTH_INLINE void store_past(float* p, F32 x) {
+  _mm256_stream_ps(p, x.v);
+}
+HEARTH_INLINE void store_past(Bf16* p, F32 x) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(p), narrow_bf16(x));
+}
+HEARTH_INLINE void end_of_stores_past() {
+  _mm_sfence();
+}
 HEARTH_INLINE void store(float* p, F32 x, int n) {
   _mm256_maskstore_ps(p, first(n), x.v);
 }

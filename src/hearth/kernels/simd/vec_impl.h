@@ -6,6 +6,7 @@
 //   load(p) store(p, x)         p to float, Bf16 or Fp16
 //   load(p, n) store(p, x, n)   the first n lanes, 0 <= n <= kLanes; lanes
 //                               beyond are zero and memory is not touched
+//   store_past(p, x)            p aligned: to memory past the caches
 //   splat(v) zero() + - * / fma(a,b,c)=ab+c  fnma(a,b,c)=c-ab
 //   min max                     the second operand when either is NaN, as x86
 //   abs neg sqrt copysign round (to nearest even)
@@ -39,6 +40,15 @@
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
+
+#if !defined(__AVX2__)
+// Elsewhere processors find out by themselves that whole lines are written.
+template <class T>
+HEARTH_INLINE void store_past(T* p, F32 x) {
+  store(p, x);
+}
+HEARTH_INLINE void end_of_stores_past() {}
+#endif
 
 HEARTH_INLINE F32 zero() {
   return splat(0.0f);
@@ -95,6 +105,41 @@ template <class T>
 HEARTH_INLINE void store(T* p, F32 x, Part part) {
   store(p, x, part.n);
 }
+
+// Results larger than the caches: a line that is stored into them is read from
+// memory first, one that is stored past them is not.
+class PastCaches {
+ public:
+  // `wanted`, where rows so far apart are aligned.
+  template <class T>
+  PastCaches(bool wanted, const T* rows, long stride)
+      : on_(wanted && kLanes > 1 &&
+            (reinterpret_cast<std::uintptr_t>(rows) |
+             static_cast<std::uintptr_t>(stride) * sizeof(T)) %
+                    64 ==
+                0) {}
+  // Until then another thread may not see what was stored.
+  HEARTH_INLINE ~PastCaches() {
+    if (on_) end_of_stores_past();
+  }
+  PastCaches(const PastCaches&) = delete;
+  PastCaches& operator=(const PastCaches&) = delete;
+
+  template <class T>
+  HEARTH_INLINE void store(T* p, F32 x, Full) const {
+    if (on_)
+      store_past(p, x);
+    else
+      HEARTH_ISA::store(p, x);
+  }
+  template <class T>
+  HEARTH_INLINE void store(T* p, F32 x, Part part) const {
+    HEARTH_ISA::store(p, x, part.n);
+  }
+
+ private:
+  const bool on_;
+};
 
 // x with zero in the lanes that the loop's body does not have.
 HEARTH_INLINE F32 only(F32 x, Full) {
