@@ -8,6 +8,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/thread_pool.h"
 #include "hearth/bench/python_peer.h"
+#include "hearth/kernels/table.h"
 
 namespace hearth::bench {
 namespace {
@@ -21,7 +22,13 @@ struct Started {
   Json about;
 };
 Started start(const char* driver, std::vector<std::string> arguments) {
-  const std::string program = std::string(".deps/llamacpp/") + driver;
+  std::string program = std::string(".deps/llamacpp/") + driver;
+  // Against a table of ours without tiles goes one of theirs without.
+  const std::string plain = std::string(".deps/llamacpp/without-amx/") + driver;
+  if (kernels::best().isa != std::string_view("amx") &&
+      std::filesystem::exists(plain)) {
+    program = plain;
+  }
   if (!std::filesystem::exists(program)) {
     throw Error(fmt::format("the rival {} is not here", program), kSetUp);
   }

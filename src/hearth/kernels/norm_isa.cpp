@@ -23,19 +23,54 @@ HEARTH_INLINE float sum_over(long dim, const X* row, F f) {
   return reduce_add(even + odd);
 }
 
+template <class X>
+HEARTH_INLINE Moments rms_moments(long dim, float eps, const X* row) {
+  const float n = 1.0f / static_cast<float>(dim);
+  const float squares = sum_over(dim, row, [](F32 v) { return v * v; });
+  return {0, 1.0f / __builtin_sqrtf(squares * n + eps)};
+}
+
+// Mean and variance in one pass, about the mean of the first few elements: near
+// enough to the whole row's that little cancels when it is taken off.
+template <class X>
+HEARTH_INLINE Moments centred_moments(long dim, float eps, const X* row) {
+  constexpr long kFew = 64;
+  const long few = dim < kFew ? dim : kFew;
+  const float pivot =
+      sum_over(few, row, [](F32 v) { return v; }) / static_cast<float>(few);
+  const F32 p = splat(pivot);
+  // Short chains of additions: fast with lanes, exact enough without.
+  constexpr int kChains = kLanes > 1 ? 2 : 8;
+  F32 sums[kChains], squares[kChains];
+  for (int c = 0; c < kChains; ++c) sums[c] = squares[c] = zero();
+  const auto add = [&](int c, F32 x) {
+    sums[c] += x;
+    squares[c] = fma(x, x, squares[c]);
+  };
+  long i = 0;
+  for (; i + kChains * kLanes <= dim; i += kChains * kLanes) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kChains; ++c) add(c, load(row + i + c * kLanes) - p);
+  }
+  each_vector(i, dim, [&](long j, auto lanes) {
+    add(0, only(load(row + j, lanes) - p, lanes));
+  });
+  for (int c = 1; c < kChains; ++c) {
+    sums[0] += sums[c], squares[0] += squares[c];
+  }
+  const float n = 1.0f / static_cast<float>(dim);
+  const float off = reduce_add(sums[0]) * n;
+  const float mean_square = reduce_add(squares[0]) * n;
+  const float variance = __builtin_fmaf(-off, off, mean_square);
+  return {
+      pivot + off, 1.0f / __builtin_sqrtf((variance < 0 ? 0 : variance) + eps)
+  };
+}
+
 template <bool kCentred, class X>
 HEARTH_INLINE Moments moments(long dim, float eps, const X* row) {
-  const float n = 1.0f / static_cast<float>(dim);
-  float mean = 0;
-  if constexpr (kCentred) {
-    mean = sum_over(dim, row, [](F32 v) { return v; }) * n;
-  }
-  const F32 m = splat(mean);
-  const float squares = sum_over(dim, row, [m](F32 v) {
-    const F32 c = kCentred ? v - m : v;
-    return c * c;
-  });
-  return {mean, 1.0f / __builtin_sqrtf(squares * n + eps)};
+  if constexpr (kCentred) return centred_moments(dim, eps, row);
+  return rms_moments(dim, eps, row);
 }
 
 // A row's last pass finds it in the cache and would leave memory idle: the next
