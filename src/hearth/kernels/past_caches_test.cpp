@@ -44,6 +44,19 @@ class Numbers {
   }
 };
 
+// What run(past, results) makes of three results of `all` elements.
+template <class T, class Run>
+void expect_same_bits(long all, const Run& run, const Table& table, long dim) {
+  const Numbers<T> plain[] = {
+      Numbers<T>(all), Numbers<T>(all), Numbers<T>(all)
+  };
+  const Numbers<T> past[] = {Numbers<T>(all), Numbers<T>(all), Numbers<T>(all)};
+  run(false, plain), run(true, past);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(plain[i] == past[i]) << table.isa << " " << dim << " " << i;
+  }
+}
+
 template <class T>
 void gates_agree(const Table& table, long dim) {
   const long all = kRows * dim;
@@ -58,14 +71,7 @@ void gates_agree(const Table& table, long dim) {
                             dim, out[2].data(), dim};
     f.backward(g, 0, kRows, nullptr);
   };
-  const Numbers<T> plain[] = {
-      Numbers<T>(all), Numbers<T>(all), Numbers<T>(all)
-  };
-  const Numbers<T> past[] = {Numbers<T>(all), Numbers<T>(all), Numbers<T>(all)};
-  run(false, plain), run(true, past);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(plain[i] == past[i]) << table.isa << " " << dim << " " << i;
-  }
+  expect_same_bits<T>(all, run, table, dim);
 }
 
 template <class T>
@@ -83,14 +89,7 @@ void norms_agree(const Table& table, long dim) {
     g.dx = out[1].data(), g.dr = out[2].data(), g.past_caches = past;
     f.backward(g, 0, kRows, nullptr, nullptr);
   };
-  const Numbers<T> plain[] = {
-      Numbers<T>(all), Numbers<T>(all), Numbers<T>(all)
-  };
-  const Numbers<T> past[] = {Numbers<T>(all), Numbers<T>(all), Numbers<T>(all)};
-  run(false, plain), run(true, past);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(plain[i] == past[i]) << table.isa << " " << dim << " " << i;
-  }
+  expect_same_bits<T>(all, run, table, dim);
 }
 
 template <class T>

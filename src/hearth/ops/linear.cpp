@@ -150,8 +150,8 @@ class LinearGrad : public CpuOp {
   }
 };
 
-// What is done to the product before it is rounded, and what the third input,
-// where there is one, is for.
+// What the product ends in, and what the third input, where there is one, is
+// for.
 struct Epilogue {
   enum class Third : unsigned char { bias, residual, gate };
   Third third = Third::bias;
