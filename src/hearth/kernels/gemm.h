@@ -9,6 +9,7 @@
 //   dx = dy W     A = dy                 B = W[n,k], not by_column
 //   dW = dy^T x   A = dy, a_transposed   B = x, not by_column
 #include <cstddef>
+#include <span>
 
 #include "hearth/kernels/gate.h"
 #include "hearth/kernels/scalar.h"
@@ -35,9 +36,17 @@ struct GemmPack {
   void* packed = nullptr;  // 64-byte aligned, packed_bytes(n, k) long
 };
 
-// C = scale * A B + bias + residual (+ C, when accumulate is set); then, where
-// there is a gate, C = act(gate) C, while a block of rows is still in the
-// cache.
+// One more product of as many rows and columns, A[m,k] B[k,n].
+struct GemmTerm {
+  const void* a = nullptr;
+  long a_stride = 0, k = 0;
+  const void* packed = nullptr;
+};
+constexpr int kMaxGemmTerms = 7;
+
+// C = scale * (A B + more) + bias + residual (+ C, when accumulate is set);
+// then, where there is a gate, C = act(gate) C, while a block of rows is still
+// in the cache.
 struct GemmArgs {
   long m = 0, n = 0, k = 0;
   const void* a = nullptr;
@@ -56,6 +65,8 @@ struct GemmArgs {
   GemmScalar c_type = GemmScalar::f32;  // f32 or bf16; i32 for int8
   // What follows is not for the int8 family, but for accumulate.
   bool accumulate = false;
+  // Added in the same sums, for A as it is: neither transposed nor in blocks.
+  std::span<const GemmTerm> more = {};
   float scale = 1.0f;
   const float* bias = nullptr;     // n values
   const void* residual = nullptr;  // of c_type; may be C itself
@@ -63,6 +74,8 @@ struct GemmArgs {
   const void* gate = nullptr;  // of c_type
   long gate_stride = 0;
   Activation act = Activation::silu;
+  // C is so large that it may be stored past the caches.
+  bool past_caches = false;
 };
 
 // Where row i and column k are in blocks of 32 x 32.

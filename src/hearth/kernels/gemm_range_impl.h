@@ -124,6 +124,16 @@ inline void gate_rows(const GemmArgs& g, GemmRange rows, GemmRange columns) {
     gate_rows_of<float>(g, rows, columns);
 }
 
+// The first product, or one of those added to it.
+inline GemmArgs term_of(const GemmArgs& g, std::size_t t) {
+  GemmArgs term = g;
+  if (t == 0) return term;
+  const GemmTerm& more = g.more[t - 1];
+  term.a = more.a, term.a_stride = more.a_stride;
+  term.k = more.k, term.packed = more.packed;
+  return term;
+}
+
 // A Core says how deep (kDepth, in elements of k) and how tall (kRows) a block
 // is, copies or points to a block of A, and multiplies it with one panel of B.
 template <class Core>
@@ -135,27 +145,30 @@ void run_range(
 ) noexcept {
   auto* partial = static_cast<float*>(scratch);
   void* room = partial + Core::kRows * kGroup;
-  const bool blocked = g.k > Core::kDepth;
+  const bool blocked = g.k > Core::kDepth || !g.more.empty();
   const long group = blocked ? kGroup : round_up(columns.end, kPanel);
   const Core core;
   for (long i = rows.begin; i < rows.end; i += Core::kRows) {
     const long height = smaller(Core::kRows, rows.end - i);
     for (long j0 = columns.begin; j0 < columns.end; j0 += group) {
       const long j1 = smaller(columns.end, j0 + group);
-      long k = 0;
-      do {
-        const long depth = smaller(Core::kDepth, g.k - k);
-        const auto a = core.block_of_a(g, i, height, k, depth, room);
-        for (long j = j0; j < j1; j += kPanel) {
-          core.multiply(
-              a, height, k, depth,
-              Sink{
-                  &g, i, j, k == 0, k + depth >= g.k, partial + (j - j0), kGroup
-              }
-          );
-        }
-        k += depth;
-      } while (k < g.k);
+      for (std::size_t t = 0; t <= g.more.size(); ++t) {
+        const GemmArgs term = term_of(g, t);
+        long k = 0;
+        do {
+          const long depth = smaller(Core::kDepth, term.k - k);
+          const auto a = core.block_of_a(term, i, height, k, depth, room);
+          const bool first = t == 0 && k == 0;
+          const bool last = t == g.more.size() && k + depth >= term.k;
+          for (long j = j0; j < j1; j += kPanel) {
+            core.multiply(
+                a, height, k, depth,
+                Sink{&term, i, j, first, last, partial + (j - j0), kGroup}
+            );
+          }
+          k += depth;
+        } while (k < term.k);
+      }
     }
     if (g.gate) gate_rows(g, {i, i + height}, columns);
   }

@@ -6,22 +6,22 @@
 // the second cache, from where it streams past the first. A stripe of a panel
 // of B (kStripe deep) stays in the first, and the next one is fetched
 // meanwhile. A finished piece is converted while the next one is multiplied.
+#include "hearth/kernels/amx/tile_finish_impl.h"
 #include "hearth/kernels/amx/tiles_impl.h"
-#include "hearth/kernels/gemm_pack_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
-constexpr long kTile = 16;  // rows, words of depth, columns
-constexpr long kTileBytes = 16 * 64;
 constexpr long kPanelBytes = kPanel * 4;  // one word of depth of a panel
-constexpr long kPieceRows = 2 * kTile;
 constexpr long kPieceWords = kPieceRows * kPanel;
-constexpr long kStripe = 16;               // tiles of depth
-constexpr long kTileBlockBytes = 1 << 20;  // of A
-constexpr long kTileBlockRows = 256;
-constexpr long kTileBlockDepth =
-    kTileBlockBytes / kTileBlockRows / 64;  // of depth
+// A block of A holds the whole depth, and of a shallow one many rows, so that a
+// panel of B, once it is there, serves them all. What is deeper comes in blocks
+// of kDeepTiles, with the sums of a group of columns beside them in the second
+// cache.
+constexpr long kTileBlockBytes = 704 << 10;
+constexpr long kTileBlockRows = 256, kTallBlockRows = 1024;
+constexpr long kTileBlockDepth = kTileBlockBytes / kTileBlockRows / 64;
+constexpr long kDeepTiles = kStripe, kDeepColumns = 1024;
 
 struct Bf16Tiles {
   static constexpr long kElement = 2;  // bytes
@@ -50,159 +50,6 @@ struct Int8Tiles {
   }
 };
 
-inline __mmask64 first_bytes(long n) {
-  return _bzhi_u64(~0ull, static_cast<unsigned>(n < 0 ? 0 : n > 64 ? 64 : n));
-}
-
-// Where the tiles of a block of A lie: stripe after stripe; in a stripe piece
-// after piece, in a piece the two tiles of each step side by side.
-struct BlockShape {
-  long pieces, across, stripe;  // across and stripe in tiles of depth
-  BlockShape(long height, long bytes)
-      : pieces((height + kPieceRows - 1) / kPieceRows),
-        across((bytes + 63) / 64) {
-    const long stripes = (across + kStripe - 1) / kStripe;
-    stripe = stripes > 0 ? (across + stripes - 1) / stripes : 1;
-  }
-  long steps(long from) const { return smaller(stripe, across - from); }
-  // Of the upper tile; the lower one follows it.
-  char* place(void* room, long piece, long w) const {
-    const long from = w / stripe * stripe;
-    const long tiles = from * pieces + piece * steps(from) + (w - from);
-    return static_cast<char*>(room) + tiles * 2 * kTileBytes;
-  }
-};
-
-// Rows as they are, filled up with zeros.
-inline void copy_tiles(
-    const char* a,
-    long stride,
-    long height,
-    long bytes,
-    const BlockShape& shape,
-    void* room
-) {
-  for (long row = 0; row < shape.pieces * kPieceRows; ++row) {
-    const char* source = a + row * stride;
-    const long filled = row < height ? bytes : 0;
-    for (long from = 0; from < shape.across; from += shape.stripe) {
-      char* to =
-          shape.place(room, row / kPieceRows, from) + row % kPieceRows * 64;
-      const long end = from + shape.steps(from);
-      for (long w = from; w < end; ++w, to += 2 * kTileBytes) {
-        const __mmask64 mask = first_bytes(filled - w * 64);
-        _mm512_store_si512(to, _mm512_maskz_loadu_epi8(mask, source + w * 64));
-      }
-    }
-  }
-}
-
-// Columns of bf16 as rows: pairs over depth first, then words transposed. `at`
-// says where 32 columns from i on of row k begin.
-template <class At>
-inline void transpose_tiles(
-    const At& at,
-    long height,
-    long depth,
-    const BlockShape& shape,
-    void* room
-) {
-  constexpr long kTileDepth = 2 * kTile;
-  alignas(64) Word pairs[2][kTile * kTile];
-  for (long w = 0; w < shape.across; ++w) {
-    for (long piece = 0; piece < shape.pieces; ++piece) {
-      const long i = piece * kPieceRows;
-      const __mmask64 columns = first_bytes(2 * (height - i));
-      const auto row = [&](long k) {
-        // Tiles lie far apart: no processor guesses the next one's.
-        _mm_prefetch(at(i, k + kTileDepth), _MM_HINT_T0);
-        return _mm512_maskz_loadu_epi8(
-            k < depth ? columns : first_bytes(0), at(i, k)
-        );
-      };
-      for (long r = 0; r < kTile; ++r) {
-        const long k = w * kTileDepth + 2 * r;
-        const __m512i low = row(k), high = row(k + 1);
-        interleave_words(low, high, pairs[0] + r * kTile, pairs[1] + r * kTile);
-      }
-      char* to = shape.place(room, piece, w);
-      for (int t = 0; t < 2; ++t) {
-        transpose_words(pairs[t], 64, to + t * kTileBytes, 64);
-      }
-    }
-  }
-}
-
-// How a finished piece gets to C. The first three know that all columns are
-// there and that there is no epilogue.
-enum class Finish : unsigned char { bf16, f32, f32_added, epilogue };
-
-inline Finish finish_of(const GemmArgs& g, long j) {
-  if (j + kPanel > g.n || !is_plain(g)) return Finish::epilogue;
-  if (g.c_type == GemmScalar::f32)
-    return g.accumulate ? Finish::f32_added : Finish::f32;
-  return g.accumulate ? Finish::epilogue : Finish::bf16;
-}
-
-// A finished piece whose rows still have to be converted and stored.
-struct PendingPiece {
-  const GemmArgs* g = nullptr;
-  long i = 0, j = 0, row = 0, rows = 0;
-  Finish finish = Finish::epilogue;
-  const float* sums = nullptr;
-
-  HEARTH_INLINE void advance(long count) {
-    const long end = smaller(rows, row + count);
-    if (row >= end) return;
-    switch (finish) {
-      case Finish::bf16:
-        store<Finish::bf16>(end);
-        break;
-      case Finish::f32:
-        store<Finish::f32>(end);
-        break;
-      case Finish::f32_added:
-        store<Finish::f32_added>(end);
-        break;
-      case Finish::epilogue:
-        store_with_epilogue(end);
-        break;
-    }
-    row = end;
-  }
-
- private:
-  // Members are read once: a store may be to anything, for all GCC knows.
-  template <Finish kFinish>
-  HEARTH_INLINE void store(long end) const {
-    constexpr long kBytes = kFinish == Finish::bf16 ? 2 : 4;
-    const long stride = g->c_stride * kBytes;
-    const float* from = sums + row * kPanel;
-    char* c = static_cast<char*>(g->c) + (i + row) * stride + j * kBytes;
-    for (long n = end - row; n > 0; --n, from += kPanel, c += stride) {
-      __m512 low = _mm512_load_ps(from), high = _mm512_load_ps(from + 16);
-      if constexpr (kFinish == Finish::bf16) {
-        _mm512_storeu_si512(c, (__m512i)_mm512_cvtne2ps_pbh(high, low));
-      } else {
-        if constexpr (kFinish == Finish::f32_added) {
-          low = _mm512_add_ps(low, _mm512_loadu_ps(c));
-          high = _mm512_add_ps(high, _mm512_loadu_ps(c + 64));
-        }
-        _mm512_storeu_ps(c, low);
-        _mm512_storeu_ps(c + 64, high);
-      }
-    }
-  }
-  [[gnu::noinline]] void store_with_epilogue(long end) const {
-    for (long r = row; r < end; ++r) {
-      if (g->c_type == GemmScalar::bf16)
-        finish_row<Bf16>(*g, i + r, j, sums + r * kPanel);
-      else
-        finish_row<float>(*g, i + r, j, sums + r * kPanel);
-    }
-  }
-};
-
 // What is asked for while a piece is multiplied: the next stripe of B, and the
 // rows of C that the piece will go to. A store to a line that is far away holds
 // up the loads of tiles behind it.
@@ -223,18 +70,18 @@ struct Ahead {
   }
 };
 
-// One 32x32 (or, kBoth unset, 16x32) piece over a stripe. A is read once a
-// panel and would push B out of the first cache, hence the streaming loads.
+// One 32x32 (or, kBoth unset, 16x32) piece over tiles of depth that lie one
+// after the other. A is read once a panel and would push B out of the first
+// cache, hence the streaming loads. `rows` of the pending piece go with a step.
 template <class Kind, bool kBoth>
 HEARTH_INLINE void multiply_tiles(
     const char* a,
     const char* b,
     long steps,
-    Ahead ahead,
+    long rows,
+    Ahead& ahead,
     PendingPiece& pending
 ) {
-  // Nothing to sum is no step at all.
-  const long rows = steps > 0 ? (kPieceRows - 1 + steps) / steps : 0;
   for (long w = 0; w < steps; ++w) {
     _tile_loadd(6, b, kPanelBytes);
     _tile_stream_loadd(4, a, 64);
@@ -251,103 +98,170 @@ HEARTH_INLINE void multiply_tiles(
   }
 }
 
+// The depth of every term, one after the other, each in whole tiles.
+template <class Kind>
+class TileDepth {
+  static constexpr long kWordElements = 4 / Kind::kElement;
+
+ public:
+  // Depth of one term that lies together.
+  struct Run {
+    const char* a;  // the first row, from there on
+    long a_stride, a_bytes;
+    const char* b;  // the first panel
+    long panel;     // bytes from one panel to the next
+    long tiles;
+  };
+
+  explicit TileDepth(const GemmArgs& g) {
+    add(g.a, g.a_stride, g.k, g.packed);
+    for (const GemmTerm& t : g.more) add(t.a, t.a_stride, t.k, t.packed);
+  }
+  long tiles() const { return tiles_; }
+
+  // Calls use(run, where it begins) for `count` tiles from `first` on.
+  template <class Use>
+  HEARTH_INLINE void each_run(long first, long count, const Use& use) const {
+    const long end = first + count;
+    for (int i = 0; i < terms_; ++i) {
+      const Run& t = term_[i];
+      const long begins = first > first_[i] ? first : first_[i];
+      const long ends = smaller(end, first_[i] + t.tiles);
+      if (begins >= ends) continue;
+      const long w = begins - first_[i];
+      use(Run{t.a + w * 64, t.a_stride, t.a_bytes - w * 64,
+              t.b + w * kTile * kPanelBytes, t.panel, ends - begins},
+          begins);
+    }
+  }
+
+ private:
+  Run term_[1 + kMaxGemmTerms];
+  long first_[1 + kMaxGemmTerms];
+  int terms_ = 0;
+  long tiles_ = 0;
+
+  void add(const void* a, long stride, long k, const void* packed) {
+    const long bytes = k * Kind::kElement;
+    const long words = round_up(k, kTile * kWordElements) / kWordElements;
+    term_[terms_] = {
+        static_cast<const char*>(a),
+        stride * Kind::kElement,
+        bytes,
+        static_cast<const char*>(packed),
+        (words + Kind::kExtraRows) * kPanelBytes,
+        (bytes + 63) / 64
+    };
+    first_[terms_] = tiles_;
+    tiles_ += term_[terms_++].tiles;
+  }
+};
+
 template <class Kind>
 class TileProduct {
   using Sum = typename Kind::Sum;
   static constexpr long kWordElements = 4 / Kind::kElement;
-  static constexpr long kGroupPanels = kGroup / kPanel;
 
  public:
-  static constexpr std::size_t kScratch =
-      sizeof(Word) * kTileBlockRows * kGroup + kTileBlockBytes;
+  static constexpr std::size_t kSums =
+      sizeof(Word) * kTileBlockRows * kDeepColumns;
+  static constexpr std::size_t kScratch = kSums + kTileBlockBytes;
 
   TileProduct(const GemmArgs& g, void* scratch)
       : g_(g),
+        depth_(g),
         partial_(static_cast<Sum*>(scratch)),
-        room_(
-            static_cast<char*>(scratch) + sizeof(Word) * kTileBlockRows * kGroup
-        ),
-        panel_(
-            (round_up(g.k, kTile * kWordElements) / kWordElements +
-             Kind::kExtraRows) *
-            kPanelBytes
-        ),
-        c_bytes_(g.c_type == GemmScalar::bf16 ? 2 : 4) {}
+        room_(static_cast<char*>(scratch) + kSums),
+        c_bytes_(g.c_type == GemmScalar::bf16 ? 2 : 4),
+        past_(goes_past(g)) {}
 
   void run(GemmRange rows, GemmRange columns) {
-    const long all = (g_.k * Kind::kElement + 63) / 64;
-    // Deeper sums take half the rows, and yet deeper ones come in blocks.
-    const bool half = all > kTileBlockDepth && all <= 2 * kTileBlockDepth;
-    const long height = half ? kTileBlockRows / 2 : kTileBlockRows;
-    const long depth = (half ? 2 : 1) * kTileBlockDepth * 64 / Kind::kElement;
-    const long group = g_.k > depth ? kGroup : round_up(columns.end, kPanel);
+    const long all = depth_.tiles();
+    const bool deep = all > kTileBlockDepth;
+    const long height = deep ? kTileBlockRows : tallest(all);
+    const long depth = deep ? kDeepTiles : all;
+    const long group = deep ? kDeepColumns : round_up(columns.end, kPanel);
     for (long i = rows.begin; i < rows.end; i += height) {
       for (long j = columns.begin; j < columns.end; j += group) {
         const GemmRange part{j, smaller(columns.end, j + group)};
-        long k = 0;
+        long w = 0;
         do {
-          const long deep = smaller(depth, g_.k - k);
-          block(i, smaller(height, rows.end - i), k, deep, part);
-          k += deep;
-        } while (k < g_.k);
+          const long count = smaller(depth, all - w);
+          block(i, smaller(height, rows.end - i), w, count, part);
+          w += count;
+        } while (w < all);
       }
       if (g_.gate == nullptr) continue;
       pending_.advance(kPieceRows);
       gate_rows(g_, {i, smaller(rows.end, i + height)}, columns);
     }
     pending_.advance(kPieceRows);
+    if (past_) _mm_sfence();
   }
 
  private:
+  using Run = typename TileDepth<Kind>::Run;
+
   const GemmArgs& g_;
+  const TileDepth<Kind> depth_;
   Sum* partial_;
   char* room_;
-  const long panel_;  // bytes
   const long c_bytes_;
+  const bool past_;
   PendingPiece pending_;
   int turn_ = 0;
   alignas(64) Sum sums_[2][kPieceWords];
 
-  void block(long i, long height, long k, long depth, GemmRange columns) {
-    const long bytes = depth * Kind::kElement;
-    const BlockShape shape(height, bytes);
-    const auto* a = static_cast<const char*>(g_.a);
+  static long tallest(long tiles) {
+    if (tiles == 0) return kTallBlockRows;
+    const long rows = kTileBlockBytes / (tiles * 64) / kPieceRows * kPieceRows;
+    return smaller(rows, kTallBlockRows);
+  }
+
+  // Tiles `first` to `first` + `count` of the depth.
+  void block(long i, long height, long first, long count, GemmRange columns) {
+    const BlockShape shape(height, count);
+    const long k = first * kTile * kWordElements;
     const char* tiles = nullptr;  // where A lies in blocks already,
     long piece = 0;               // and bytes from one piece to the next
     if (g_.a_in_blocks && !g_.a_transposed) {
-      tiles = a + block_place(i, k, g_.a_stride) * Kind::kElement;
+      tiles = static_cast<const char*>(g_.a) +
+              block_place(i, k, g_.a_stride) * Kind::kElement;
       piece = kPieceRows * g_.a_stride * Kind::kElement;
     } else if (g_.a_transposed) {
+      const long depth = smaller(count * kTile * kWordElements, g_.k - k);
       transpose(i, height, k, depth, shape);
     } else {
-      const long stride = g_.a_stride * Kind::kElement;
-      const char* from = a + i * stride + k * Kind::kElement;
-      copy_tiles(from, stride, height, bytes, shape, room_);
+      depth_.each_run(first, count, [&](const Run& run, long at) {
+        copy_tiles(
+            run.a + i * run.a_stride, run.a_stride, height, run.a_bytes, shape,
+            room_, at - first, run.tiles
+        );
+      });
     }
-    const bool opens = k == 0, closes = k + depth >= g_.k;
+    const bool opens = first == 0, closes = first + count >= depth_.tiles();
     Sum* partial = partial_;
     const bool blocked = !(opens && closes);
     for (long j = columns.begin; j < columns.end; j += kPanel) {
-      const char* b = static_cast<const char*>(g_.packed) +
-                      j / kPanel * panel_ + k / kWordElements * kPanelBytes;
-      const char* next = j + kPanel < columns.end ? b + panel_ : nullptr;
       long w = 0;
       do {
         const long steps = shape.steps(w);
         const bool last = w + steps >= shape.across;
-        const char* stripe = b + w * kTile * kPanelBytes;
+        const bool ends = last && j + kPanel >= columns.end;
         const Part part{
             .i = i,
             .j = j,
             .height = height,
+            .from = first + w,
             .steps = steps,
             .opens = opens && w == 0,
             .closes = closes && last,
             .a = piece > 0 ? tiles + w * 2 * kTileBytes
                            : shape.place(room_, 0, w),
             .piece = piece > 0 ? piece : steps * 2 * kTileBytes,
-            .b = stripe,
-            .next = last ? next : stripe + steps * kTile * kPanelBytes,
+            .next = ends   ? nullptr
+                    : last ? panel_at(first, j + kPanel)
+                           : panel_at(first + w + steps, j),
             .partial = partial
         };
         stripe_of(part, shape);
@@ -355,6 +269,15 @@ class TileProduct {
       } while (w < shape.across);
       if (blocked) partial += shape.pieces * kPieceWords;
     }
+  }
+
+  // Where tile `w` of the depth of the panel of column j is.
+  const char* panel_at(long w, long j) const {
+    const char* b = nullptr;
+    depth_.each_run(w, 1, [&](const Run& run, long) {
+      b = run.b + j / kPanel * run.panel;
+    });
+    return b;
   }
 
   // Depth is down the rows of what lies at `a`.
@@ -383,22 +306,33 @@ class TileProduct {
 
   // A stripe of one panel against all pieces of the block.
   struct Part {
-    long i, j, height, steps;
+    long i, j, height, from, steps;
     bool opens, closes;
     const char* a;
     long piece;  // bytes from one piece of A to the next
-    const char *b, *next;
+    const char* next;
     Sum* partial;
   };
   HEARTH_INLINE void stripe_of(const Part& p, const BlockShape& shape) {
+    struct {
+      const char* b;
+      long steps;
+    } runs[1 + kMaxGemmTerms];
+    int count = 0;
+    depth_.each_run(p.from, p.steps, [&](const Run& run, long) {
+      runs[count++] = {run.b + p.j / kPanel * run.panel, run.tiles};
+    });
     // A share of the next stripe with each step.
     const long lines =
         p.next ? (kPieceRows + shape.pieces - 1) / shape.pieces : 0;
+    // Nothing to sum is no step at all.
+    const long with_step =
+        p.steps > 0 ? (kPieceRows - 1 + p.steps) / p.steps : 0;
     for (long t = 0; t < shape.pieces; ++t) {
       const long rows = smaller(kPieceRows, p.height - t * kPieceRows);
       const char* a = p.a + t * p.piece;
       Ahead ahead{p.next + t * p.steps * lines * 64, lines};
-      if (p.closes) {
+      if (p.closes && !past_) {
         const long at = (p.i + t * kPieceRows) * g_.c_stride + p.j;
         ahead.sum = static_cast<const char*>(g_.c) + at * c_bytes_;
         ahead.sum_stride = g_.c_stride * c_bytes_;
@@ -407,10 +341,14 @@ class TileProduct {
       }
       Sum* partial = p.partial + t * kPieceWords;
       open(p.opens, partial);
-      if (rows > kTile)
-        multiply_tiles<Kind, true>(a, p.b, p.steps, ahead, pending_);
-      else
-        multiply_tiles<Kind, false>(a, p.b, p.steps, ahead, pending_);
+      for (int r = 0; r < count; ++r) {
+        const auto [b, steps] = runs[r];
+        if (rows > kTile)
+          multiply_tiles<Kind, true>(a, b, steps, with_step, ahead, pending_);
+        else
+          multiply_tiles<Kind, false>(a, b, steps, with_step, ahead, pending_);
+        a += steps * 2 * kTileBytes;
+      }
       if (p.closes)
         close(p.i + t * kPieceRows, p.j, rows);
       else
@@ -449,7 +387,7 @@ class TileProduct {
     if constexpr (Kind::kElement == 1) {
       finish_rows(Sink{&g_, i, j, true, true, nullptr, 0}, sums, kPanel, rows);
     } else {
-      pending_ = {&g_, i, j, 0, rows, finish_of(g_, j), sums};
+      pending_ = {&g_, i, j, 0, rows, finish_of(g_, j, past_), sums};
     }
   }
 };
