@@ -21,6 +21,31 @@ HEARTH_INLINE void each_exponential(long n, long step, const Body& body) {
   }
 }
 
+// Exponentials over a footing, as bf16, added to `sum`; returns how far the
+// largest logit is above it, or 0. What is stored as bf16 needs no more than
+// the quick function gives.
+float exponentials(
+    const float* logits,
+    long n,
+    Bf16* to,
+    long step,
+    float footing,
+    float& sum
+) {
+  const F32 shift = splat(footing);
+  F32 sums[2] = {zero(), zero()};
+  F32 most = zero();
+  each_exponential(n, step, [&](long at, long i, auto lanes) {
+    const F32 above = load(logits + i, lanes) - shift;
+    most = max(only(above, lanes), most);
+    const F32 x = exp_quick(above);
+    sums[i / kLanes & 1] += only(x, lanes);
+    store(to + at, x, lanes);
+  });
+  sum += reduce_add(sums[0] + sums[1]);
+  return reduce_max(most);
+}
+
 void softmax(
     const float* logits,
     long n,
@@ -29,10 +54,7 @@ void softmax(
     long done,
     SoftmaxRow& row
 ) noexcept {
-  const float most = row_max(logits, n);
-  if (done == 0) {
-    row.max = most;
-  } else if (most > row.max + kHeadroom) {
+  const auto move_footing = [&](float most) {
     const float k = __builtin_expf(row.max - most);
     const F32 by = splat(k);
     if (e) {
@@ -42,20 +64,27 @@ void softmax(
     }
     row.sum *= k;
     row.max = most;
+  };
+  if (done == 0 || !e) {
+    const float most = row_max(logits, n);
+    if (done == 0)
+      row.max = most;
+    else if (most > row.max + kHeadroom)
+      move_footing(most);
   }
   if (!e) {
     row.sum += sum_exp(logits, n, row.max, 1.0f);
     return;
   }
   Bf16* to = e + done / 32 * step;
-  const F32 shift = splat(row.max);
-  F32 sums[2] = {zero(), zero()};
-  each_exponential(n, step, [&](long at, long i, auto lanes) {
-    const F32 x = exp(load(logits + i, lanes) - shift);
-    sums[i / kLanes & 1] += only(x, lanes);
-    store(to + at, x, lanes);
-  });
-  row.sum += reduce_add(sums[0] + sums[1]);
+  float sum = 0;
+  const float above = exponentials(logits, n, to, step, row.max, sum);
+  if (above > kHeadroom) {
+    move_footing(row.max + above);
+    sum = 0;
+    exponentials(logits, n, to, step, row.max, sum);
+  }
+  row.sum += sum;
 }
 
 void cap_row(float* l, long n, float cap) {

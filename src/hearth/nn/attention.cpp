@@ -65,11 +65,12 @@ std::vector<mx::array> Attention::project(
         to_heads((*inputs_[0])(x, pass), c.heads + 2 * c.kv_heads, c.head_dim)
     };
   }
-  const auto uses =
-      pass.training ? ops::fork(x, 3) : std::vector<mx::array>(3, x);
-  auto q = to_heads((*inputs_[0])(uses[0], pass), c.heads, c.head_dim);
-  auto k = to_heads((*inputs_[1])(uses[1], pass), c.kv_heads, c.head_dim);
-  auto v = to_heads((*inputs_[2])(uses[2], pass), c.kv_heads, c.head_dim);
+  const auto qkv = nn::project(
+      x, {inputs_[0].get(), inputs_[1].get(), inputs_[2].get()}, pass
+  );
+  auto q = to_heads(qkv[0], c.heads, c.head_dim);
+  auto k = to_heads(qkv[1], c.kv_heads, c.head_dim);
+  auto v = to_heads(qkv[2], c.kv_heads, c.head_dim);
   if (q_norm_) {
     q = (*q_norm_)(q, pass.dtype);
     k = (*k_norm_)(k, pass.dtype);

@@ -59,6 +59,7 @@ mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   if (bias_ != nullptr) bias = bias_->value;
   const Lora* lora = adapter(pass);
   if (lora == nullptr) return multiply(x, *weight_, bias, pass);
+  if (const auto whole = part(pass)) return ops::linears(x, {*whole})[0];
   const auto uses =
       pass.training ? ops::fork(x, 2) : std::vector<mx::array>(2, x);
   if (!lora->scales_rows()) {
@@ -67,6 +68,39 @@ mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   }
   const auto y = multiply(uses[0], *weight_, {}, pass);
   return add_bias((*lora)(uses[1], y, *weight_, pass), bias);
+}
+
+std::optional<ops::LinearPart> Linear::part(const Pass& pass) const {
+  if (weight_->quantized) return {};
+  ops::LinearPart out{{}, {}, weight_->packed, {}};
+  if (weight_->value.size() > 0) out.w = weight_->value;
+  if (bias_ != nullptr) out.bias = bias_->value;
+  if (const Lora* lora = adapter(pass)) {
+    out.adapter = lora->low_rank(pass);
+    if (!out.adapter) return {};
+  }
+  return out;
+}
+
+std::vector<mx::array> project(
+    const mx::array& x,
+    const std::vector<const Linear*>& layers,
+    const Pass& pass
+) {
+  std::vector<ops::LinearPart> parts;
+  for (const Linear* layer : layers) {
+    const auto part = pass.training ? layer->part(pass) : std::nullopt;
+    if (part) parts.push_back(*part);
+  }
+  if (parts.size() == layers.size()) return ops::linears(x, parts);
+  const auto uses = pass.training
+                        ? ops::fork(x, static_cast<int>(layers.size()))
+                        : std::vector<mx::array>(layers.size(), x);
+  std::vector<mx::array> out;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    out.push_back((*layers[i])(uses[i], pass));
+  }
+  return out;
 }
 
 mx::array Linear::gated(

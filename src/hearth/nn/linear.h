@@ -2,7 +2,9 @@
 // A linear layer: dense and trainable, dense and frozen, or quantised; with or
 // without an adapter.
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "hearth/nn/lora.h"
 #include "hearth/nn/parameter.h"
@@ -37,6 +39,10 @@ class Linear {
       const Pass& pass
   ) const;
 
+  // As one of the layers that ops::linears takes; empty where it is quantised
+  // or its adapter is more than a product.
+  std::optional<ops::LinearPart> part(const Pass& pass) const;
+
   const std::string& name() const { return name_; }
   Parameter& weight() const { return *weight_; }
   Parameter* bias() const { return bias_; }
@@ -60,6 +66,13 @@ class Linear {
   // The adapter that counts in this pass; null: none.
   const Lora* adapter(const Pass& pass) const;
 };
+
+// What each of the layers makes of x: in one op where that saves something.
+std::vector<mx::array> project(
+    const mx::array& x,
+    const std::vector<const Linear*>& layers,
+    const Pass& pass
+);
 
 // x W^T of a parameter in whichever form it is held.
 mx::array multiply(

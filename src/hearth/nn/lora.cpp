@@ -109,6 +109,17 @@ mx::array Lora::row_gain(const Parameter& weight, const Pass& pass) const {
   );
 }
 
+bool Lora::drops(const Pass& pass) const {
+  return pass.noise && config_.dropout > 0;
+}
+
+std::optional<ops::LowRank> Lora::low_rank(const Pass& pass) const {
+  if (scales_rows() || drops(pass)) return {};
+  return ops::LowRank{
+      a_->value, b_->value, config_.scale(), a_->packed, b_->packed
+  };
+}
+
 mx::array Lora::operator()(
     const mx::array& x,
     const mx::array& y,
@@ -116,7 +127,7 @@ mx::array Lora::operator()(
     const Pass& pass
 ) const {
   auto in = x;
-  if (pass.noise && config_.dropout > 0) {
+  if (drops(pass)) {
     in = ops::dropout(
         x, *pass.noise, index_, static_cast<float>(config_.dropout)
     );

@@ -11,6 +11,7 @@
 #include "hearth/base/config.h"
 #include "hearth/nn/parameter.h"
 #include "hearth/nn/pass.h"
+#include "hearth/ops/linears.h"
 
 namespace hearth::nn {
 
@@ -46,6 +47,10 @@ class Lora {
       const Pass& pass
   ) const;
 
+  // As a product added to the layer's own, where it is no more than that in
+  // this pass: neither DoRA nor dropout.
+  std::optional<ops::LowRank> low_rank(const Pass& pass) const;
+
   // DoRA: what x gives is scaled row by row, and a bias comes after that.
   bool scales_rows() const { return magnitude_ != nullptr; }
 
@@ -75,6 +80,7 @@ class Lora {
   std::optional<mx::array> base_norms_;
 
   mx::array row_gain(const Parameter& weight, const Pass& pass) const;
+  bool drops(const Pass& pass) const;
 };
 
 // One adapter of a whole model beside the model, so that several can be had

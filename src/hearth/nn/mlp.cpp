@@ -44,11 +44,14 @@ Mlp::Mlp(ParameterSet& set, const std::string& name, const MlpConfig& c)
 mx::array Mlp::operator()(const mx::array& x, const Pass& pass) const {
   if (!up_)
     return (*down_)(ops::activate((*first_)(x, pass), config_.act), pass);
-  const auto uses =
-      pass.training ? ops::fork(x, 2) : std::vector<mx::array>(2, x);
-  const auto g = (*first_)(uses[0], pass);
-  const auto inner = gate_ ? (*gate_)((*up_)(uses[1], pass), g, x)
-                           : up_->gated(g, uses[1], config_.act, pass);
+  if (!pass.training && !gate_) {
+    const auto g = (*first_)(x, pass);
+    return (*down_)(up_->gated(g, x, config_.act, pass), pass);
+  }
+  const auto both = project(x, {first_.get(), up_.get()}, pass);
+  const auto inner =
+      gate_ ? (*gate_)(both[1], both[0], x)
+            : ops::gated_mlp_activation(both[0], both[1], config_.act);
   return (*down_)(inner, pass);
 }
 

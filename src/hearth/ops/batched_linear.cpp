@@ -149,17 +149,17 @@ class BatchedLinearGrad : public CpuOp {
         if (dx)
           multiply_item(pool, family, shape, {dy, w, dx, false}, i, place);
         if (!dw) return;
-        weight_gradient(
+        const WeightGradientOf part{
+            shape.at(dy, i, shape.m * shape.n), shape.n, shape.n,
+            dw + i * shape.n * shape.k
+        };
+        weight_gradients(
             pool, family,
             {.tokens = shape.m,
-             .n = shape.n,
              .k = shape.k,
-             .dy = shape.at(dy, i, shape.m * shape.n),
-             .dy_stride = shape.n,
              .x = shape.at(x, i, shape.m * shape.k),
-             .x_stride = shape.k,
-             .dw = dw + i * shape.n * shape.k},
-            place
+             .x_stride = shape.k},
+            {&part, 1}, place
         );
       };
       each_item(run.pool, family, shape, room->data(), item);

@@ -93,12 +93,14 @@ std::size_t weight_gradient_scratch_bytes(
          );
 }
 
-void weight_gradient(
+void weight_gradients(
     ThreadPool& pool,
     const GemmFamily& family,
-    const WeightGradient& w,
+    const WeightGradients& w,
+    std::span<const WeightGradientOf> parts,
     std::byte* scratch
 ) {
+  if (parts.empty()) return;
   const GemmScalar type = family.operand;
   std::byte* packed = scratch + gemm_scratch_bytes(family, pool.size());
   long t = 0;
@@ -114,24 +116,34 @@ void weight_gradient(
          .k = tokens,
          .packed = packed}
     );
-    run_gemm(
-        pool, family,
-        {.m = w.n,
-         .n = w.k,
-         .k = tokens,
-         .a = advance(w.dy, t * w.dy_stride, type),
-         .a_stride = w.dy_stride,
-         .a_transposed = true,
-         .a_in_blocks = w.dy_in_blocks,
-         .packed = packed,
-         .c = w.dw,
-         .c_stride = w.k,
-         .accumulate = w.accumulate || t > 0,
-         .scale = w.scale},
-        scratch
-    );
+    for (const WeightGradientOf& part : parts) {
+      run_gemm(
+          pool, family,
+          {.m = part.n,
+           .n = w.k,
+           .k = tokens,
+           .a = advance(part.dy, t * part.dy_stride, type),
+           .a_stride = part.dy_stride,
+           .a_transposed = true,
+           .a_in_blocks = w.dy_in_blocks,
+           .packed = packed,
+           .c = part.dw,
+           .c_stride = w.k,
+           .accumulate = w.accumulate || t > 0,
+           .scale = w.scale},
+          scratch
+      );
+    }
     t += tokens;
   } while (t < w.tokens);
+}
+
+bool product_goes_past_caches(long m, long n, const GemmFamily& family) {
+  // Below it the op that follows finds enough of it in the caches to make up
+  // for what storing past them saves.
+  constexpr std::size_t kLeast = std::size_t{8} << 20;
+  return static_cast<std::size_t>(m * n) * element_bytes(family.operand) >=
+         kLeast;
 }
 
 }  // namespace hearth::ops

@@ -3,6 +3,7 @@
 // the gradient of a weight, whose two operands are both activations. Knows
 // pointers alone; scratch comes from the op that calls.
 #include <cstddef>
+#include <span>
 
 #include "hearth/base/thread_pool.h"
 #include "hearth/kernels/gemm.h"
@@ -30,17 +31,20 @@ void run_gemm(
     std::byte* scratch
 );
 
-// dw[n,k] (+)= scale * dy[tokens,n]^T x[tokens,k] in fp32.
-struct WeightGradient {
-  long tokens = 0, n = 0, k = 0;
-  const void* dy = nullptr;
-  long dy_stride = 0;
-  bool dy_in_blocks = false;  // as GemmArgs::a_in_blocks
+// dw[n,k] (+)= scale * dy[tokens,n]^T x[tokens,k] in fp32, for every dy that
+// goes with x, which is packed once.
+struct WeightGradients {
+  long tokens = 0, k = 0;
   const void* x = nullptr;
   long x_stride = 0;
-  float* dw = nullptr;
+  bool dy_in_blocks = false;  // as GemmArgs::a_in_blocks
   bool accumulate = false;
   float scale = 1;
+};
+struct WeightGradientOf {
+  const void* dy = nullptr;
+  long n = 0, dy_stride = 0;
+  float* dw = nullptr;
 };
 std::size_t weight_gradient_scratch_bytes(
     const kernels::GemmFamily& family,
@@ -48,11 +52,20 @@ std::size_t weight_gradient_scratch_bytes(
     long k,
     int threads
 );
-void weight_gradient(
+void weight_gradients(
     ThreadPool& pool,
     const kernels::GemmFamily& family,
-    const WeightGradient& w,
+    const WeightGradients& w,
+    std::span<const WeightGradientOf> parts,
     std::byte* scratch
+);
+
+// Whether a product [m, n] in the family's type is so large that it is stored
+// past the caches.
+bool product_goes_past_caches(
+    long m,
+    long n,
+    const kernels::GemmFamily& family
 );
 
 }  // namespace hearth::ops

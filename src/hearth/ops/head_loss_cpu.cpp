@@ -21,7 +21,7 @@ using kernels::Bf16;
 using kernels::GemmFamily;
 using kernels::GemmScalar;
 
-constexpr long kMaxChunk = 1024, kMinChunk = 32;
+constexpr long kMaxChunk = 512, kMinChunk = 32;
 constexpr long kBlock = 32;  // rows and columns
 // Logits a thread holds before they become exponentials: most of its cache.
 // Tiles copy their rows of h for every stretch, so they take longer ones.
@@ -481,19 +481,18 @@ class HeadLoss {
   }
 
   void add_to_dw(long rows, bool accumulate) {
-    weight_gradient(
+    const WeightGradientOf part{
+        p_.rows, t_.vocabulary, p_.gradient_stride(), t_.dw
+    };
+    weight_gradients(
         pool_, family_,
         {.tokens = rows,
-         .n = t_.vocabulary,
          .k = t_.dim,
-         .dy = p_.rows,
-         .dy_stride = p_.gradient_stride(),
-         .dy_in_blocks = p_.blocks,
          .x = p_.running ? p_.scaled_h : p_.h,
          .x_stride = t_.dim,
-         .dw = t_.dw,
+         .dy_in_blocks = p_.blocks,
          .accumulate = accumulate},
-        p_.gemm
+        {&part, 1}, p_.gemm
     );
   }
 };

@@ -6,149 +6,12 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/gemm.h"
+#include "hearth/ops/linear_grad.h"
 
 namespace hearth::ops {
 namespace {
 
 using kernels::GemmFamily;
-using kernels::GemmPack;
-using kernels::GemmScalar;
-using Packed = std::shared_ptr<const PackedWeight>;
-
-GemmScalar scalar(mx::Dtype t) {
-  return t == mx::bfloat16 ? GemmScalar::bf16 : GemmScalar::f32;
-}
-
-// The weight as one product reads it: the companion's copy, or a place in
-// scratch that is filled when the work runs.
-struct Operand {
-  const std::byte* ready = nullptr;
-  GemmPack pack;
-
-  Operand(
-      const GemmFamily& family,
-      const mx::array& w,
-      const Packed& p,
-      bool forward
-  ) {
-    const long n = w.shape(0), k = w.shape(1);
-    if (p && &p->family() == &family) {
-      ready = forward ? p->forward() : p->backward();
-    }
-    pack = {
-        .source = w.data<void>(),
-        .type = scalar(w.dtype()),
-        .stride = k,
-        .by_column = forward,
-        .n = forward ? n : k,
-        .k = forward ? k : n
-    };
-  }
-  std::size_t bytes(const GemmFamily& family) const {
-    return ready ? 0 : family.packed_bytes(pack.n, pack.k);
-  }
-  const void* fill(
-      ThreadPool& pool,
-      const GemmFamily& family,
-      std::byte* place
-  ) const {
-    if (ready) return ready;
-    GemmPack to = pack;
-    to.packed = place;
-    pack_gemm(pool, family, to);
-    return place;
-  }
-};
-
-// dy, x, w -> [dx][, dw][, db]
-class LinearGrad : public CpuOp {
- public:
-  struct Wanted {
-    bool dx = false, dw = false, db = false;
-  };
-  LinearGrad(mx::Stream s, Wanted wanted, Packed packed, float scale)
-      : CpuOp(s), wanted_(wanted), packed_(std::move(packed)), scale_(scale) {}
-  HEARTH_OP_NAME(LinearGrad)
-
-  void eval_cpu(const Arrays& in, Arrays& out) override {
-    const auto &dy = in[0], &x = in[1], &w = in[2];
-    const Execution now = current_execution();
-    const GemmFamily& family = gemm_family(now.kernels, scalar(x.dtype()));
-    const long m = rows_of(x), n = w.shape(0), k = w.shape(1);
-    const Operand operand(family, w, packed_, false);
-    const int threads = now.pool.size();
-    const std::size_t own = gemm_scratch_bytes(family, threads);
-    const auto room = scratch(
-        stream(),
-        std::max(
-            own + operand.bytes(family),
-            weight_gradient_scratch_bytes(family, m, std::max(k, 1L), threads)
-        )
-    );
-    allocate(out);
-    std::size_t next = 0;
-    void* dx = wanted_.dx ? out[next++].data<void>() : nullptr;
-    float* dw = wanted_.dw ? out[next++].data<float>() : nullptr;
-    float* db = wanted_.db ? out[next++].data<float>() : nullptr;
-    launch([=, &family, dy = dy.data<void>(), x = x.data<void>(),
-            keep = packed_, scale = scale_](const Execution& run) noexcept {
-      std::byte* place = room->data();
-      const WeightGradient g{
-          .tokens = m,
-          .n = n,
-          .k = k,
-          .dy = dy,
-          .dy_stride = n,
-          .x = x,
-          .x_stride = k,
-          .dw = dw,
-          .scale = scale
-      };
-      if (dw) weight_gradient(run.pool, family, g, place);
-      if (db) bias_gradient(run.pool, family, g, db, place);
-      if (!dx) return;
-      const void* b = operand.fill(run.pool, family, place + own);
-      run_gemm(
-          run.pool, family,
-          {.m = m,
-           .n = k,
-           .k = n,
-           .a = dy,
-           .a_stride = n,
-           .packed = b,
-           .c = dx,
-           .c_stride = k,
-           .c_type = family.operand,
-           .scale = scale},
-          place
-      );
-    });
-  }
-
- private:
-  Wanted wanted_;
-  Packed packed_;
-  float scale_;
-
-  // The gradient of the bias is that of a weight whose one input is always 1.
-  static void bias_gradient(
-      ThreadPool& pool,
-      const GemmFamily& family,
-      WeightGradient g,
-      float* db,
-      std::byte* place
-  ) {
-    static constexpr float kOne = 1.0f;
-    static constexpr kernels::Bf16 kHalfOne{0x3f80};
-    const bool bf16 = family.operand == GemmScalar::bf16;
-    g.k = 1;
-    g.x = bf16 ? static_cast<const void*>(&kHalfOne) : &kOne;
-    g.x_stride = 0;
-    g.dw = db;
-    weight_gradient(pool, family, g, place);
-  }
-};
 
 // What the product ends in, and what the third input, where there is one, is
 // for.
@@ -175,10 +38,10 @@ class Linear : public CpuOp {
   void eval_cpu(const Arrays& in, Arrays& out) override {
     const auto &x = in[0], &w = in[1];
     const Execution now = current_execution();
-    const GemmFamily& family = gemm_family(now.kernels, scalar(x.dtype()));
-    const Operand operand(family, w, packed_, true);
+    const GemmFamily& family = gemm_family(now.kernels, gemm_scalar(x.dtype()));
+    const LinearOperand operand(family, w, packed_, true);
     const std::size_t own = gemm_scratch_bytes(family, now.pool.size());
-    const auto room = scratch(stream(), own + operand.bytes(family));
+    const auto room = scratch(stream(), own + operand.bytes());
     const long n = w.shape(0), k = w.shape(1);
     const void* third = in.size() > 2 ? in[2].data<void>() : nullptr;
     if (end_.third == Third::residual) {
@@ -195,7 +58,8 @@ class Linear : public CpuOp {
         .c = out[0].data<void>(),
         .c_stride = n,
         .c_type = family.operand,
-        .scale = end_.scale
+        .scale = end_.scale,
+        .past_caches = product_goes_past_caches(rows_of(x), n, family)
     };
     if (end_.third == Third::bias) {
       g.bias = static_cast<const float*>(third);
@@ -206,7 +70,7 @@ class Linear : public CpuOp {
     }
     launch([=, &family, keep = packed_](const Execution& run) noexcept {
       kernels::GemmArgs args = g;
-      args.packed = operand.fill(run.pool, family, room->data() + own);
+      args.packed = operand.fill(run.pool, room->data() + own);
       run_gemm(run.pool, family, args, room->data());
     });
   }
@@ -219,31 +83,22 @@ class Linear : public CpuOp {
   ) override {
     if (end_.third == Third::gate) return gated_vjp(p, ct, argnums);
     const bool residual = end_.third == Third::residual;
-    LinearGrad::Wanted wanted;
-    for (const int i : argnums) {
-      if (i == 2 && residual) continue;
-      (i == 0 ? wanted.dx : i == 1 ? wanted.dw : wanted.db) = true;
-    }
     const auto dy = dense(ct[0], stream());
-    if (!wanted.dx && !wanted.dw && !wanted.db) return {dy};
-    std::vector<mx::Shape> shapes;
-    std::vector<mx::Dtype> types;
-    std::vector<std::size_t> at(3);
-    const auto want = [&](std::size_t i, mx::Dtype type) {
-      at[i] = shapes.size();
-      shapes.push_back(p[i].shape());
-      types.push_back(type);
-    };
-    if (wanted.dx) want(0, p[0].dtype());
-    if (wanted.dw) want(1, mx::float32);
-    if (wanted.db) want(2, mx::float32);
-    const auto g = mx::array::make_arrays(
-        std::move(shapes), types,
-        std::make_shared<LinearGrad>(stream(), wanted, packed_, end_.scale),
-        {dy, p[0], p[1]}
+    LinearUse use{.dy = dy, .w = p[1], .packed = packed_, .adapter = {}};
+    bool want_x = false;
+    for (const int i : argnums) {
+      if (i == 0) want_x = true;
+      if (i == 1) use.wanted.w = true;
+      if (i == 2 && !residual) use.wanted.bias = true;
+    }
+    const auto g = linear_gradients(p[0], {use}, want_x, end_.scale, stream());
+    const auto& of = g.parts[0];
+    // What is not wanted is not picked.
+    return pick(
+        {g.x.value_or(dy), of.w.value_or(dy),
+         residual ? dy : of.bias.value_or(dy)},
+        argnums
     );
-    const auto& third = residual ? dy : g[at[2]];
-    return pick({g[at[0]], g[at[1]], third}, argnums);
   }
 
  private:

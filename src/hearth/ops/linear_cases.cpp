@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "hearth/ops/batched_linear.h"
-#include "hearth/ops/linear.h"
+#include "hearth/ops/linears.h"
 #include "hearth/ops/op_case.h"
 
 namespace hearth::ops {
@@ -128,6 +128,50 @@ OpCase linear_gated_case() {
   return c;
 }
 
+// x; w, a and b of a layer with an adapter; w and bias of one that is half as
+// wide.
+Arrays parts_inputs(const Size& n, mx::Dtype t, std::uint64_t seed) {
+  constexpr int kRank = 3;
+  const auto scale = 1.0f / std::sqrt(static_cast<float>(n[2]));
+  const auto adapter = 1.0f / std::sqrt(static_cast<float>(n[1]));
+  const int half = (n[1] + 1) / 2;
+  return {
+      normal_input({n[0], n[2]}, t, seed),
+      normal_input({n[1], n[2]}, t, seed + 1, scale),
+      normal_input({kRank, n[2]}, t, seed + 2, scale),
+      normal_input({n[1], kRank}, t, seed + 3, adapter),
+      normal_input({half, n[2]}, t, seed + 4, scale),
+      normal_input({half}, at_least_float32(t), seed + 5)
+  };
+}
+std::vector<LinearPart> parts(const Arrays& v) {
+  return {
+      {v[1], {}, nullptr, LowRank{v[2], v[3], 0.5f, nullptr, nullptr}},
+      {v[4], v[5], nullptr, {}}
+  };
+}
+
+OpCase linears_case() {
+  OpCase c = base("linears", false);
+  c.primitives = {"Linears", "LinearGrad"};
+  c.inputs = parts_inputs;
+  c.differentiable = {0, 1, 2, 3, 4, 5};
+  // What the adapter has inside is rounded, forward and back, before 300 rows
+  // of it are summed.
+  c.bfloat16 = {{4e-3, 9e-3}, {1e-1, 9e-3}};
+  c.run = [](const Arrays& v) { return linears(v[0], parts(v)); };
+  c.reference = [](const Arrays& v) {
+    return linears_reference(v[0], parts(v));
+  };
+  c.forward_work = [](const Size& n, mx::Dtype t) {
+    return Work{1.5 * bytes(n, t), 1.5 * flops(n)};
+  };
+  c.gradient_work = [](const Size& n, mx::Dtype t) {
+    return Work{3 * bytes(n, t), 3 * flops(n)};
+  };
+  return c;
+}
+
 // Three products of an odd number of rows, which threads take whole; one of an
 // even number, which is cut among them.
 OpCase batched_linear_case() {
@@ -236,9 +280,9 @@ OpCase packed_linear_case() {
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
-  return {linear_case(),        linear_bias_case(),    linear_add_case(),
-          linear_gated_case(),  batched_linear_case(), linear_step_case(),
-          linear_weight_case(), packed_linear_case()};
+  return {linear_case(),       linear_bias_case(),   linear_add_case(),
+          linear_gated_case(), linears_case(),       batched_linear_case(),
+          linear_step_case(),  linear_weight_case(), packed_linear_case()};
 }
 
 }  // namespace hearth::ops
