@@ -143,6 +143,8 @@ PassShape pass_shape(models::Decoder& decoder, const MemoryQuestion& q) {
   p.model = q.model;
   p.trained = !q.lora;
   p.adapter_noise = q.lora && q.lora->dropout > 0;
+  p.joined =
+      !p.adapter_noise && !(q.lora && q.lora->dora) && q.quantized_bytes == 0;
   p.element = q.bf16 ? 2 : 4;
   p.checkpointed = q.checkpointed;
   const auto all = decoder.linears();

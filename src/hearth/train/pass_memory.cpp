@@ -71,10 +71,11 @@ class Walk {
       Kept& k = kept_[i];
       if (again(i)) {
         // What ties the second run to the gradients that wait for it, inputs
-        // and cotangents, is held until the block's gradients are made.
+        // and cotangents, is held until the block's gradients are made; so is
+        // one more array, as measuring shows.
         const Id tied[] = {
             pool_.hold(k.in.x), pool_.hold(k.in.branch), pool_.hold(d.x),
-            pool_.hold(d.branch)
+            pool_.hold(d.branch), wide(m_.dim)
         };
         Kept now;
         const Stream out = block(k.in, now, true);
@@ -144,8 +145,36 @@ class Walk {
     return std::ranges::any_of(l, [](const auto& x) { return x.rank > 0; });
   }
 
-  // One projection of a buffer that the caller holds.
+  // Projections of one buffer that the caller holds, in one op.
+  std::vector<Id> together(
+      const std::vector<LinearShape>& all,
+      Kept& kept,
+      bool keep
+  ) {
+    std::vector<Id> y, inner;
+    for (const auto& l : all) y.push_back(wide(l.out));
+    for (const auto& l : all) {
+      if (l.rank > 0) inner.push_back(wide(l.rank));
+    }
+    for (const Id i : inner) {
+      if (keep) kept.adapters.push_back(pool_.hold(i));
+    }
+    drop(inner);
+    pool_.op();
+    return y;
+  }
+  std::vector<Id> linears(
+      const std::vector<LinearShape>& all,
+      Kept& kept,
+      bool keep
+  ) {
+    if (s_.joined && gradients_) return together(all, kept, keep);
+    std::vector<Id> y;
+    for (const auto& l : all) y.push_back(linear(l, kept, keep));
+    return y;
+  }
   Id linear(const LinearShape& l, Kept& kept, bool keep) {
+    if (s_.joined && l.rank > 0) return together({l}, kept, keep)[0];
     const Id y = wide(l.out);
     pool_.op();
     if (l.rank == 0) return y;
@@ -206,8 +235,7 @@ class Walk {
   }
 
   Id attend(Id y, Kept& kept, bool keep) {
-    std::vector<Id> qkv;
-    for (const auto& l : s_.attention_in) qkv.push_back(linear(l, kept, keep));
+    std::vector<Id> qkv = linears(s_.attention_in, kept, keep);
     pool_.drop(y);
     if (m_.qk_norm) {
       for (std::size_t i = 0; i < 2; ++i) {
@@ -232,8 +260,7 @@ class Walk {
   }
 
   Id feed_forward(Id y, Kept& kept, bool keep) {
-    std::vector<Id> gate;
-    for (const auto& l : s_.mlp_in) gate.push_back(linear(l, kept, keep));
+    const std::vector<Id> gate = linears(s_.mlp_in, kept, keep);
     pool_.drop(y);
     const Id act = wide(m_.ffn);
     if (keep) {
@@ -248,7 +275,24 @@ class Walk {
   }
 
   // dy and what it needed are dropped.
+  Id together_gradient(
+      const std::vector<LinearShape>& all,
+      const std::vector<Id>& dy,
+      Id x
+  ) {
+    const Id dx = wide(all[0].in);
+    for (const auto& l : all) {
+      if (s_.trained) grads_.push_back(weight(l.out, l.in));
+      if (l.rank == 0) continue;
+      grads_.push_back(weight(l.rank, l.in));
+      grads_.push_back(weight(l.out, l.rank));
+    }
+    drop(dy), pool_.drop(x);
+    pool_.op();
+    return dx;
+  }
   Id linear_gradient(const LinearShape& l, Id dy, Id x) {
+    if (s_.joined) return together_gradient({l}, {dy}, x);
     const Id dx = wide(l.in);
     if (s_.trained) grads_.push_back(weight(l.out, l.in));
     if (l.rank > 0) {
@@ -272,6 +316,7 @@ class Walk {
       const std::vector<Id>& dy,
       Id x
   ) {
+    if (s_.joined) return together_gradient(all, dy, x);
     Id sum = kNone;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const bool last = i + 1 == all.size();

@@ -25,6 +25,8 @@ struct PassShape {
   std::vector<LinearShape> attention_in, mlp_in;
   LinearShape attention_out, mlp_out;
   bool trained = true;  // the weights themselves; else adapters alone
+  // Layers that read one input, and adapters, are one op (ops/linears.h).
+  bool joined = true;
   bool adapter_noise = false;
   std::size_t element = 2;  // bytes of an activation
   long rows = 1, length = 1;
