@@ -15,12 +15,16 @@ namespace hearth {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+// A multiple of every system's ordinary page.
+constexpr std::size_t kPage = std::size_t{16} << 10;
 
 std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
 }
 
-// Whole huge pages; the system fills them with zeros as they are touched.
+// From a huge page's start on; the system fills pages with zeros as they are
+// touched. The end lies on ordinary pages, so that a matrix of just over 6 MiB
+// does not take 8.
 void* map_pages(std::size_t bytes) {
   void* p = mmap(
       nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE,
@@ -41,25 +45,29 @@ void* map_pages(std::size_t bytes) {
 
 }  // namespace
 
+std::size_t AlignedBuffer::taken(std::size_t bytes) {
+  return round_up(bytes, bytes >= kHugeFrom ? kPage : kAlignment);
+}
+
 AlignedBuffer::AlignedBuffer(MemoryZone zone, std::size_t bytes) {
   if (bytes == 0) return;
   const bool huge = bytes >= kHugeFrom;
-  const std::size_t taken = round_up(bytes, huge ? kHugePage : kAlignment);
-  charge_memory(zone, taken);
-  void* p = huge ? map_pages(taken) : std::aligned_alloc(kAlignment, taken);
+  const std::size_t all = taken(bytes);
+  charge_memory(zone, all);
+  void* p = huge ? map_pages(all) : std::aligned_alloc(kAlignment, all);
   if (p == nullptr) {
-    release_memory(zone, taken);
+    release_memory(zone, all);
     throw OutOfMemory(
         fmt::format(
             "[base.AlignedBuffer] the system must have {} for {}, it refused",
-            format_bytes(taken), zone.name()
+            format_bytes(all), zone.name()
         )
     );
   }
-  if (!huge) std::memset(p, 0, taken);
+  if (!huge) std::memset(p, 0, all);
   data_ = static_cast<std::byte*>(p);
   size_ = bytes;
-  mapped_ = taken;
+  mapped_ = all;
   zone_ = zone;
 }
 

@@ -16,6 +16,8 @@ class AlignedBuffer {
   static constexpr std::size_t kHugeFrom = std::size_t{4} << 20;
 
   AlignedBuffer() = default;
+  // What a buffer of that size takes and is charged.
+  static std::size_t taken(std::size_t bytes);
   // Zero-filled. Throws OutOfMemory when budget or system refuse.
   AlignedBuffer(MemoryZone zone, std::size_t bytes);
   ~AlignedBuffer();

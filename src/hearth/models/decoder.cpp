@@ -82,7 +82,8 @@ mx::array Decoder::embed(
     const mx::array& table,
     const nn::Pass& pass
 ) const {
-  auto x = ops::embedding(ids, table, mx::float32);
+  const ops::Home home = pass.training ? embedding_->home : nullptr;
+  auto x = ops::embedding(ids, table, mx::float32, home);
   if (config_.embedding_scale != 1) {
     x = ops::scale(x, mx::array(embedding_scale(config_, pass.dtype)));
   }
@@ -95,7 +96,10 @@ mx::array Decoder::embed(
   }
   if (positions_ == nullptr) return x;
   return ops::add(
-      x, ops::embedding(pass.positions, positions_->value, mx::float32)
+      x, ops::embedding(
+             pass.positions, positions_->value, mx::float32,
+             pass.training ? positions_->home : nullptr
+         )
   );
 }
 
@@ -139,7 +143,9 @@ std::pair<mx::array, mx::array> Decoder::tables(const nn::Pass& pass) const {
   if (!pass.training || !config_.tie || !embedding_->trainable) {
     return {embedding_->value, head_->value};
   }
-  const auto uses = ops::fork(embedding_->value, 2);
+  const auto& w = *embedding_;
+  const auto uses =
+      w.home ? ops::share(w.value, 2, w.home) : ops::fork(w.value, 2);
   return {uses[0], uses[1]};
 }
 
@@ -155,6 +161,7 @@ ops::HeadLoss Decoder::loss(
   const auto h = run(embed(ids, table, pass), pass, nullptr);
   if (!pass.training) options.input_gradient = options.weight_gradient = false;
   if (!head_->trainable) options.weight_gradient = false;
+  if (pass.training && pass.plain_loss) options.home = head_->home;
   if (!pass.fused_head) {
     return ops::head_loss_unfused(
         h, head, targets, weights, options.terms, head_->packed
@@ -172,7 +179,7 @@ mx::array Decoder::log_probs(
     const auto [table, head] = tables(pass);
     return ops::head_log_probs(
         run(embed(ids, table, pass), pass, nullptr), head, targets,
-        config_.final_softcap, head_->packed
+        config_.final_softcap, head_->packed, head_->home
     );
   }
   if (head_->value.size() > 0) {

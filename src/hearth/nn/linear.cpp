@@ -58,7 +58,8 @@ mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   std::optional<mx::array> bias;
   if (bias_ != nullptr) bias = bias_->value;
   const Lora* lora = adapter(pass);
-  if (lora == nullptr) return multiply(x, *weight_, bias, pass);
+  const bool homed = pass.training && weight_->home;
+  if (lora == nullptr && !homed) return multiply(x, *weight_, bias, pass);
   if (const auto whole = part(pass)) return ops::linears(x, {*whole})[0];
   const auto uses =
       pass.training ? ops::fork(x, 2) : std::vector<mx::array>(2, x);
@@ -72,7 +73,7 @@ mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
 
 std::optional<ops::LinearPart> Linear::part(const Pass& pass) const {
   if (weight_->quantized) return {};
-  ops::LinearPart out{{}, {}, weight_->packed, {}};
+  ops::LinearPart out{{}, {}, weight_->packed, {}, weight_->home};
   if (weight_->value.size() > 0) out.w = weight_->value;
   if (bias_ != nullptr) out.bias = bias_->value;
   if (const Lora* lora = adapter(pass)) {

@@ -115,9 +115,8 @@ bool Lora::drops(const Pass& pass) const {
 
 std::optional<ops::LowRank> Lora::low_rank(const Pass& pass) const {
   if (scales_rows() || drops(pass)) return {};
-  return ops::LowRank{
-      a_->value, b_->value, config_.scale(), a_->packed, b_->packed
-  };
+  return ops::LowRank{a_->value,  b_->value, config_.scale(), a_->packed,
+                      b_->packed, a_->home,  b_->home};
 }
 
 mx::array Lora::operator()(

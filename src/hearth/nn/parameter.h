@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/ops/op.h"
+#include "hearth/ops/gradient_home.h"
 #include "hearth/ops/packed_weight.h"
 #include "hearth/ops/quantized_weight.h"
 
@@ -42,6 +42,9 @@ struct Parameter {
   mx::array value{0.0f};
   // The matrix as products read it. It must hold value's present numbers.
   std::shared_ptr<ops::PackedWeight> packed;
+  // Where a trained matrix' gradient is summed; null: it is an array of its
+  // own for every pass.
+  ops::Home home;
   // A frozen matrix that stays quantised; value is empty then.
   std::shared_ptr<const ops::QuantizedWeight> quantized;
 

@@ -37,6 +37,9 @@ struct Pass {
   bool fused_attention = true;
   // Off, all logits are held between the head's product and the loss.
   bool fused_head = true;
+  // The head's loss is what is differentiated, multiplied by nothing: its
+  // gradient can be added where the head's gradients are summed.
+  bool plain_loss = false;
   // One for each layer while decoding; else empty.
   std::vector<std::shared_ptr<ops::KvCache>>* caches = nullptr;
   // Takes the place of the layers' own adapters; null: those count.

@@ -1,5 +1,6 @@
 // Sizes are {elements}.
 #include "hearth/ops/arithmetic.h"
+#include "hearth/ops/gradient_home.h"
 #include "hearth/ops/op_case.h"
 
 namespace hearth::ops {
@@ -97,6 +98,22 @@ OpCase fork_case() {
   return c;
 }
 
+// The same with gradients that meet in a home. gradient_home_test.cpp has the
+// rest.
+OpCase share_case() {
+  OpCase c = fork_case();
+  c.name = "share";
+  c.primitives = {"Settle", "Share"};
+  c.dtypes = {mx::float32};
+  c.run = [](const Arrays& v) {
+    const auto home = std::make_shared<GradientHome>(
+        v[0].shape(), MemoryZone::named("gradients")
+    );
+    return share(v[0], 2, home);
+  };
+  return c;
+}
+
 // Within one step of bfloat16: up or down. arithmetic_test.cpp has the rest.
 OpCase cast_stochastic_case() {
   OpCase c = base("cast_stochastic", {"Cast", "CastStochastic"});
@@ -121,9 +138,8 @@ OpCase cast_stochastic_case() {
 }  // namespace
 
 std::vector<OpCase> arithmetic_cases() {
-  return {
-      add_case(), scale_case(), cast_case(), cast_stochastic_case(), fork_case()
-  };
+  return {add_case(),  scale_case(), cast_case(), cast_stochastic_case(),
+          fork_case(), share_case()};
 }
 
 }  // namespace hearth::ops

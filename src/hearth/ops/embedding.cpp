@@ -15,7 +15,7 @@ namespace {
 // ids, dy -> gradient of the table, float32
 class EmbeddingGrad : public CpuOp {
  public:
-  using CpuOp::CpuOp;
+  EmbeddingGrad(mx::Stream s, Home home) : CpuOp(s), home_(std::move(home)) {}
   HEARTH_OP_NAME(EmbeddingGrad)
   void eval_cpu(const Arrays& in, Arrays& out) override {
     with_dtype("ops.EmbeddingGrad", in[1].dtype(), [&](auto* t) {
@@ -24,21 +24,26 @@ class EmbeddingGrad : public CpuOp {
   }
 
  private:
+  Home home_;
+
   // Each worker clears its share of the rows' memory; then each owns the rows
   // whose number leaves its remainder.
   template <class Y>
   void run(const Arrays& in, mx::array& out) {
-    allocate(out);
-    launch([rows = long{out.shape(0)}, dim = long{out.shape(1)},
+    const bool begun = home_ && home_->enter(out);
+    if (!home_) allocate(out);
+    launch([begun, rows = long{out.shape(0)}, dim = long{out.shape(1)},
             count = static_cast<long>(in[0].size()), ids = in[0].data<int>(),
             dy = in[1].data<Y>(),
             grad = out.data<float>()](const Execution& e) noexcept {
-      e.pool.parallel_for(
-          static_cast<std::size_t>(rows * dim), 65536,
-          [&](std::size_t begin, std::size_t end) {
-            std::memset(grad + begin, 0, (end - begin) * sizeof(float));
-          }
-      );
+      if (!begun) {
+        e.pool.parallel_for(
+            static_cast<std::size_t>(rows * dim), 65536,
+            [&](std::size_t begin, std::size_t end) {
+              std::memset(grad + begin, 0, (end - begin) * sizeof(float));
+            }
+        );
+      }
       const auto& f = e.kernels.embedding->grad_of(static_cast<Y*>(nullptr));
       const int parts = e.pool.size();
       e.pool.run([&](int part) {
@@ -51,7 +56,7 @@ class EmbeddingGrad : public CpuOp {
 // ids, table -> y
 class Embedding : public CpuOp {
  public:
-  using CpuOp::CpuOp;
+  Embedding(mx::Stream s, Home home) : CpuOp(s), home_(std::move(home)) {}
   HEARTH_OP_NAME(Embedding)
   void eval_cpu(const Arrays& in, Arrays& out) override {
     with_dtype("ops.Embedding", in[1].dtype(), [&](auto* w) {
@@ -71,12 +76,15 @@ class Embedding : public CpuOp {
       throw UsageError("[ops.embedding] only the table has a gradient");
     }
     return {mx::array(
-        p[1].shape(), mx::float32, std::make_shared<EmbeddingGrad>(stream()),
+        p[1].shape(), mx::float32,
+        std::make_shared<EmbeddingGrad>(stream(), home_),
         {p[0], dense(ct[0], stream())}
     )};
   }
 
  private:
+  Home home_;
+
   template <class W, class Y>
   void run(W* w, Y* y, const Arrays& in, mx::array& out) {
     allocate(out);
@@ -103,6 +111,7 @@ mx::array embedding(
     const mx::array& ids,
     const mx::array& table,
     std::optional<mx::Dtype> dtype,
+    const Home& home,
     mx::StreamOrDevice s
 ) {
   if (table.ndim() != 2) {
@@ -120,7 +129,7 @@ mx::array embedding(
   auto shape = ids.shape();
   shape.push_back(table.shape(1));
   return mx::array(
-      std::move(shape), y, std::make_shared<Embedding>(mx::to_stream(s)),
+      std::move(shape), y, std::make_shared<Embedding>(mx::to_stream(s), home),
       {dense(mx::astype(ids, mx::int32, s), s), dense(table, s)}
   );
 }

@@ -129,7 +129,7 @@ void weight_gradients(
            .packed = packed,
            .c = part.dw,
            .c_stride = w.k,
-           .accumulate = w.accumulate || t > 0,
+           .accumulate = part.accumulate || t > 0,
            .scale = w.scale},
           scratch
       );

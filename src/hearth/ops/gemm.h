@@ -38,13 +38,13 @@ struct WeightGradients {
   const void* x = nullptr;
   long x_stride = 0;
   bool dy_in_blocks = false;  // as GemmArgs::a_in_blocks
-  bool accumulate = false;
   float scale = 1;
 };
 struct WeightGradientOf {
   const void* dy = nullptr;
   long n = 0, dy_stride = 0;
   float* dw = nullptr;
+  bool accumulate = false;
 };
 std::size_t weight_gradient_scratch_bytes(
     const kernels::GemmFamily& family,

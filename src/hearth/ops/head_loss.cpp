@@ -1,5 +1,7 @@
 #include "hearth/ops/head_loss.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -50,24 +52,29 @@ HeadLossTask task_of(
 }
 
 // x * factor for both gradients; nothing is done where factor is 1 and their
-// memory can be taken, which is every training step.
+// memory can be taken, which is every training step. One that is in its home
+// has others added to it and cannot be scaled any more.
 class HeadLossScale : public CpuOp {
  public:
-  using CpuOp::CpuOp;
+  HeadLossScale(mx::Stream s, Home home) : CpuOp(s), home_(std::move(home)) {}
   HEARTH_OP_NAME(HeadLossScale)
   void eval_cpu(const Arrays& in, Arrays& out) override {
     struct Part {
       const void* from;
       void* to;
       std::size_t count;
-      bool half;
+      bool half, home;
     };
     std::vector<Part> parts;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      take_or_allocate(in[i], out[i]);
+      const bool home = home_ && home_->holds(in[i]);
+      if (home)
+        out[i].copy_shared_buffer(in[i]);
+      else
+        take_or_allocate(in[i], out[i]);
       parts.push_back(
           {in[i].data<void>(), out[i].data<void>(), in[i].size(),
-           in[i].dtype() == mx::bfloat16}
+           in[i].dtype() == mx::bfloat16, home}
       );
     }
     launch([parts,
@@ -76,7 +83,10 @@ class HeadLossScale : public CpuOp {
         if (*factor == 1 && p.from == p.to) continue;
         run.pool.parallel_for(
             p.count, 16384, [&](std::size_t begin, std::size_t end) {
-              scale(run, p.from, p.to, p.half, begin, end, *factor);
+              scale(
+                  run, p.from, p.to, p.half, begin, end,
+                  p.home ? std::nanf("") : *factor
+              );
             }
         );
       }
@@ -84,6 +94,8 @@ class HeadLossScale : public CpuOp {
   }
 
  private:
+  Home home_;
+
   static void scale(
       const Execution& run,
       const void* from,
@@ -124,6 +136,9 @@ class FusedHeadLoss : public CpuOp {
     if (options_.input_gradient) t.dh = &t;
     const auto room =
         scratch(stream(), head_loss_scratch_bytes(t, family, now.pool.size()));
+    if (options_.weight_gradient && options_.home) {
+      t.dw_begun = options_.home->enter(out[4]);
+    }
     allocate(out);
     t.loss_sum = out[0].data<float>();
     t.weight_sum = out[1].data<float>();
@@ -185,7 +200,8 @@ class FusedHeadLoss : public CpuOp {
     }
     in.push_back(dense(ct[0], stream()));
     return mx::array::make_arrays(
-        std::move(shapes), types, std::make_shared<HeadLossScale>(stream()), in
+        std::move(shapes), types,
+        std::make_shared<HeadLossScale>(stream(), options_.home), in
     );
   }
 
@@ -413,11 +429,13 @@ mx::array head_log_probs(
     const mx::array& targets,
     float soft_cap,
     std::shared_ptr<const PackedWeight> packed,
+    const Home& home,
     mx::StreamOrDevice s
 ) {
   check_shapes(h, w, targets, packed);
   HeadLossOptions options;
   options.terms.soft_cap = soft_cap;
+  options.home = home;
   check_terms(options.terms);
   if (!on_cpu(s)) return head_log_probs_reference(h, w, targets, soft_cap, s);
   const auto stream = mx::to_stream(s);

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "hearth/kernels/head_loss.h"
-#include "hearth/ops/op.h"
+#include "hearth/ops/gradient_home.h"
 #include "hearth/ops/packed_weight.h"
 
 namespace hearth::ops {
@@ -27,6 +27,10 @@ struct HeadLossOptions {
   // What the op computes besides the loss, in the same pass. A gradient that
   // is asked for later must be wanted now.
   bool input_gradient = true, weight_gradient = true;
+  // Of w's gradient, which is added there together with the loss: loss_sum
+  // itself must be what is differentiated. Where it is multiplied by anything
+  // but 1 the gradients are NaN. Null: it has none.
+  Home home;
   // Memory for a chunk of tokens and what goes with it, on a CPU stream.
   std::size_t scratch_limit = std::size_t{56} << 20;
 };
@@ -75,6 +79,7 @@ mx::array head_log_probs(
     const mx::array& targets,
     float soft_cap = 0,
     std::shared_ptr<const PackedWeight> packed = nullptr,
+    const Home& home = nullptr,
     mx::StreamOrDevice s = {}
 );
 

@@ -191,7 +191,7 @@ class HeadLoss {
       const long rows = std::min(p_.chunk, active - start);
       gather(start, rows);
       pool_.run([&](int worker) { work(worker, start, rows); });
-      if (t_.dw) add_to_dw(rows, start > 0);
+      if (t_.dw) add_to_dw(rows, t_.dw_begun || start > 0);
       for (long r = 0; r < rows; ++r) {
         loss += p_.states[r].loss;
         weight += p_.states[r].weight;
@@ -482,7 +482,7 @@ class HeadLoss {
 
   void add_to_dw(long rows, bool accumulate) {
     const WeightGradientOf part{
-        p_.rows, t_.vocabulary, p_.gradient_stride(), t_.dw
+        p_.rows, t_.vocabulary, p_.gradient_stride(), t_.dw, accumulate
     };
     weight_gradients(
         pool_, family_,
@@ -490,8 +490,7 @@ class HeadLoss {
          .k = t_.dim,
          .x = p_.running ? p_.scaled_h : p_.h,
          .x_stride = t_.dim,
-         .dy_in_blocks = p_.blocks,
-         .accumulate = accumulate},
+         .dy_in_blocks = p_.blocks},
         {&part, 1}, p_.gemm
     );
   }

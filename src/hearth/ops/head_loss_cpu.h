@@ -30,8 +30,9 @@ struct HeadLossTask {
   std::size_t scratch_limit = 0;
 
   float *loss_sum = nullptr, *weight_sum = nullptr, *log_probs = nullptr;
-  void* dh = nullptr;   // none: no gradients at all
-  float* dw = nullptr;  // none: the weight's is not wanted
+  void* dh = nullptr;     // none: no gradients at all
+  float* dw = nullptr;    // none: the weight's is not wanted
+  bool dw_begun = false;  // it is added to
 };
 
 std::size_t head_loss_scratch_bytes(

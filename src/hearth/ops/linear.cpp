@@ -84,7 +84,9 @@ class Linear : public CpuOp {
     if (end_.third == Third::gate) return gated_vjp(p, ct, argnums);
     const bool residual = end_.third == Third::residual;
     const auto dy = dense(ct[0], stream());
-    LinearUse use{.dy = dy, .w = p[1], .packed = packed_, .adapter = {}};
+    LinearUse use{
+        .dy = dy, .w = p[1], .packed = packed_, .home = {}, .adapter = {}
+    };
     bool want_x = false;
     for (const int i : argnums) {
       if (i == 0) want_x = true;

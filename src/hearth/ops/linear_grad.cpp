@@ -19,6 +19,7 @@ struct Part {
   bool whole = false;  // the weight is there, not only packed
   bool adapter = false;
   float scale = 1;  // the adapter's
+  Home home, home_a, home_b;
   LinearUse::Wanted wanted;
 };
 
@@ -30,6 +31,7 @@ struct Job {
   std::byte *w_place = nullptr, *a_place = nullptr, *b_place = nullptr;
   std::byte* d_inner = nullptr;  // scale * dy b
   float *dw = nullptr, *dbias = nullptr, *da = nullptr, *db = nullptr;
+  bool dw_begun = false, da_begun = false, db_begun = false;
   float scale = 1;
 };
 
@@ -56,6 +58,7 @@ class LinearGrad : public CpuOp {
     const auto room =
         scratch(stream(), products + places(jobs, m, x.itemsize(), nullptr));
     places(jobs, m, x.itemsize(), room->data() + products);
+    enter_homes(jobs, out);
     allocate(out);
     void* dx = results(jobs, out);
     launch([=, jobs = std::move(jobs), &family, x = x.data<void>(),
@@ -139,6 +142,22 @@ class LinearGrad : public CpuOp {
     return used;
   }
 
+  void enter_homes(std::vector<Job>& jobs, Arrays& out) const {
+    std::size_t next = want_x_ ? 1 : 0;
+    const auto enter = [&](bool wanted, const Home& home) {
+      if (!wanted) return false;
+      mx::array& to = out[next++];
+      return home && home->enter(to);
+    };
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const Part& part = parts_[i];
+      jobs[i].dw_begun = enter(part.wanted.w, part.home);
+      enter(part.wanted.bias, nullptr);
+      jobs[i].da_begun = enter(part.wanted.a, part.home_a);
+      jobs[i].db_begun = enter(part.wanted.b, part.home_b);
+    }
+  }
+
   void* results(std::vector<Job>& jobs, Arrays& out) const {
     std::size_t next = 0;
     void* dx = want_x_ ? out[next++].data<void>() : nullptr;
@@ -190,15 +209,21 @@ class LinearGrad : public CpuOp {
     std::array<WeightGradientOf, kMostTerms> of_x;
     std::size_t count = 0;
     for (const Job& job : jobs) {
-      if (job.dw) of_x[count++] = {job.dy, job.n, job.n, job.dw};
-      if (job.da) of_x[count++] = {job.d_inner, job.rank, job.rank, job.da};
+      if (job.dw) {
+        of_x[count++] = {job.dy, job.n, job.n, job.dw, job.dw_begun};
+      }
+      if (job.da) {
+        of_x[count++] = {job.d_inner, job.rank, job.rank, job.da, job.da_begun};
+      }
     }
     const WeightGradients all{
         .tokens = m, .k = k, .x = x, .x_stride = k, .scale = scale
     };
     weight_gradients(pool, family, all, std::span(of_x).first(count), place);
     for (const Job& job : jobs) {
-      const std::array dy = {WeightGradientOf{job.dy, job.n, job.n, job.db}};
+      const std::array dy = {
+          WeightGradientOf{job.dy, job.n, job.n, job.db, job.db_begun}
+      };
       if (job.db) {
         WeightGradients of_inner = all;
         of_inner.k = of_inner.x_stride = job.rank;
@@ -223,7 +248,9 @@ class LinearGrad : public CpuOp {
     all.k = 1;
     all.x = bf16 ? static_cast<const void*>(&kHalfOne) : &kOne;
     all.x_stride = 0;
-    const std::array dy = {WeightGradientOf{job.dy, job.n, job.n, job.dbias}};
+    const std::array dy = {
+        WeightGradientOf{job.dy, job.n, job.n, job.dbias, false}
+    };
     weight_gradients(pool, family, all, dy, place);
   }
 
@@ -286,7 +313,7 @@ LinearGradients linear_gradients(
   for (const LinearUse& use : uses) {
     in.push_back(use.dy);
     Part& part = parts.emplace_back();
-    part.packed = use.packed, part.wanted = use.wanted;
+    part.packed = use.packed, part.home = use.home, part.wanted = use.wanted;
     if (use.w) {
       part.whole = true;
       in.push_back(*use.w);
@@ -303,6 +330,7 @@ LinearGradients linear_gradients(
     in.insert(in.end(), {adapter.a, adapter.b, adapter.inner});
     part.adapter = true, part.scale = adapter.scale;
     part.packed_a = adapter.packed_a, part.packed_b = adapter.packed_b;
+    part.home_a = adapter.home_a, part.home_b = adapter.home_b;
     want(use.wanted.a, adapter.a.shape());
     want(use.wanted.b, adapter.b.shape());
   }

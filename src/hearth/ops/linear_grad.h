@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "hearth/ops/gradient_home.h"
 #include "hearth/ops/linear_operand.h"
 
 namespace hearth::ops {
@@ -14,6 +15,7 @@ namespace hearth::ops {
 struct AdapterUse {
   mx::array a, b, inner;
   Packed packed_a, packed_b;
+  Home home_a, home_b;
   float scale = 1;
 };
 
@@ -21,6 +23,7 @@ struct LinearUse {
   mx::array dy;
   std::optional<mx::array> w;  // none: packed is all there is of it
   Packed packed;
+  Home home;  // of w's gradient; null: it has none
   std::optional<AdapterUse> adapter;
   struct Wanted {
     bool w = false, bias = false, a = false, b = false;

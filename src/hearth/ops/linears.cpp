@@ -14,6 +14,7 @@ using kernels::GemmFamily;
 // A part without its arrays.
 struct Layer {
   Packed packed, packed_a, packed_b;
+  Home home, home_a, home_b;
   bool whole = false, bias = false, adapter = false;
   float scale = 1;
   bool operator==(const Layer&) const = default;
@@ -91,13 +92,15 @@ class Linears : public CpuOp {
       const Places& at = places_[i];
       const Layer& layer = layers_[i];
       auto& use = uses.emplace_back(
-          LinearUse{dense(ct[i], stream()), {}, layer.packed, {}, {}}
+          LinearUse{dense(ct[i], stream()), {}, layer.packed, {}, {}, {}}
       );
       if (layer.whole) use.w = p[at.w], use.wanted.w = wanted[at.w];
+      use.home = layer.home;
       use.wanted.bias = layer.bias && wanted[at.bias];
       if (!layer.adapter) continue;
       use.adapter = AdapterUse{p[at.a],        p[at.b],        out[at.inner],
-                               layer.packed_a, layer.packed_b, layer.scale};
+                               layer.packed_a, layer.packed_b, layer.home_a,
+                               layer.home_b,   layer.scale};
       use.wanted.a = wanted[at.a], use.wanted.b = wanted[at.b];
     }
     const auto g = linear_gradients(p[0], uses, wanted[0], 1, stream());
@@ -331,7 +334,7 @@ Arrays linears(
   std::vector<mx::Shape> shapes;
   for (const LinearPart& part : parts) {
     Layer& layer = layers.emplace_back();
-    layer.packed = part.packed;
+    layer.packed = part.packed, layer.home = part.home;
     layer.whole = part.w.has_value();
     if (part.w) weight(*part.w);
     if (part.bias) {
@@ -344,6 +347,7 @@ Arrays linears(
     layer.adapter = true, layer.scale = part.adapter->scale;
     layer.packed_a = part.adapter->packed_a;
     layer.packed_b = part.adapter->packed_b;
+    layer.home_a = part.adapter->home_a, layer.home_b = part.adapter->home_b;
     weight(part.adapter->a), weight(part.adapter->b);
   }
   for (const LinearPart& part : parts) {

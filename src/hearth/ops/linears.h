@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "hearth/ops/gradient_home.h"
 #include "hearth/ops/linear.h"
 
 namespace hearth::ops {
@@ -13,6 +14,7 @@ struct LowRank {
   mx::array a, b;
   float scale = 1;
   std::shared_ptr<const PackedWeight> packed_a, packed_b;
+  Home home_a, home_b;
 };
 
 struct LinearPart {
@@ -20,6 +22,7 @@ struct LinearPart {
   std::optional<mx::array> bias;
   std::shared_ptr<const PackedWeight> packed;
   std::optional<LowRank> adapter;
+  Home home;  // of w's gradient; null: it has none
 };
 
 // The most parts and adapters, each counted as one.

@@ -74,9 +74,14 @@ void CpuOp::check_room(std::size_t bytes) {
 
 void CpuOp::allocate(Arrays& outputs) {
   std::size_t bytes = 0;
-  for (const auto& o : outputs) bytes += o.nbytes() + kAlignment;
+  const auto lacks = [](const mx::array& o) { return !o.data_shared_ptr(); };
+  for (const auto& o : outputs) {
+    if (lacks(o)) bytes += o.nbytes() + kAlignment;
+  }
   check_room(bytes);
-  for (auto& o : outputs) set_aligned(o);
+  for (auto& o : outputs) {
+    if (lacks(o)) set_aligned(o);
+  }
 }
 
 void CpuOp::allocate(mx::array& output) {

@@ -33,8 +33,9 @@ class CpuOp : public mx::Primitive {
 
  protected:
   // Memory for outputs, all or none: 64-byte aligned, owned by MLX and so
-  // cached and donatable. Waits for the run-ahead limit. Throws OutOfMemory
-  // when the budget refuses; nothing is allocated then.
+  // cached and donatable. An output that has memory already keeps it. Waits for
+  // the run-ahead limit. Throws OutOfMemory when the budget refuses; nothing is
+  // allocated then.
   void allocate(Arrays& outputs);
   void allocate(mx::array& output);
   // Gives output the buffer of input where nothing else needs it, else

@@ -19,8 +19,22 @@ mx::array owned(const mx::array& g) {
   return copy;
 }
 
-// What may run out of memory comes first: a part is added whole or not at all.
-void add(Gradients& total, Gradients& part) {
+// Every trained matrix has a home, empty now.
+void open_homes(const std::vector<nn::Parameter*>& parameters) {
+  if (!ops::on_cpu({})) return;
+  const auto zone = MemoryZone::named("gradients");
+  for (nn::Parameter* p : parameters) {
+    if (p->shape.size() != 2) continue;
+    if (!p->home) p->home = std::make_shared<ops::GradientHome>(p->shape, zone);
+    p->home->clear();
+  }
+}
+
+void add(
+    const std::vector<nn::Parameter*>& parameters,
+    Gradients& total,
+    Gradients& part
+) {
   for (auto& g : part.arrays) g = owned(g);
   total.loss_sum += part.loss_sum;
   total.weight_sum += part.weight_sum;
@@ -29,6 +43,7 @@ void add(Gradients& total, Gradients& part) {
     return;
   }
   for (std::size_t i = 0; i < part.arrays.size(); ++i) {
+    if (parameters[i]->home) continue;
     ops::accumulate(total.arrays[i], part.arrays[i], 1);
   }
 }
@@ -54,6 +69,8 @@ Gradients accumulate(
     const AccumulateOptions& options
 ) {
   Gradients total;
+  const auto parameters = model.parameters().trainable();
+  open_homes(parameters);
   const std::uint32_t together = objective.row_group();
   rows = std::clamp(rows, together, std::max(together, batch.rows));
   rows -= rows % together;
@@ -68,7 +85,7 @@ Gradients accumulate(
     }
     try {
       Gradients part = gradients_of(model, objective, group, options.compute);
-      add(total, part);
+      add(parameters, total, part);
       begin = end;
     } catch (const OutOfMemory& e) {
       mx::clear_cache();
@@ -76,6 +93,10 @@ Gradients accumulate(
       const std::uint32_t before = rows;
       rows = (rows / together + 1) / 2 * together;
       if (options.shrunk) options.shrunk(before, rows, e.what());
+      // What was summed at home may hold a part of what failed.
+      total = {};
+      open_homes(parameters);
+      begin = 0;
     }
   }
   return total;

@@ -2,7 +2,7 @@
 // The gradients of a whole batch, taken a few rows at a time. What is summed is
 // sums, divided by nobody here, so the result is the same however rows are
 // cut, but for the order of additions. Running out of memory is an event: rows
-// are halved and those that failed run again.
+// are halved and the batch is run again.
 #include <functional>
 
 #include "hearth/train/gradient.h"
@@ -17,8 +17,9 @@ struct AccumulateOptions {
   std::function<void(std::uint32_t, std::uint32_t, const std::string&)> shrunk;
 };
 
-// rows is how many to take at a time and is lowered when memory runs out.
-// Throws OutOfMemory when not even one row fits.
+// rows is how many to take at a time and is lowered when memory runs out. On a
+// CPU the gradients of matrices are summed where they stay until the next call
+// (nn::Parameter::home). Throws OutOfMemory when not even one row fits.
 Gradients accumulate(
     const models::Decoder& model,
     const Objective& objective,

@@ -11,7 +11,7 @@ constexpr std::size_t kAlignment = 64, kPage = 4096;
 
 }  // namespace
 
-BufferPool::Id BufferPool::take(std::size_t bytes, BufferKind kind) {
+BufferPool::Id BufferPool::take(std::size_t bytes) {
   bytes += kAlignment;
   const auto at = kept_.lower_bound(bytes);
   const std::size_t limit = std::min(2 * bytes, bytes + 2 * kPage);
@@ -20,7 +20,7 @@ BufferPool::Id BufferPool::take(std::size_t bytes, BufferKind kind) {
     given = at->first;
     if (--at->second == 0) kept_.erase(at);
   } else {
-    resident_[static_cast<std::size_t>(kind)] += bytes;
+    resident_ += bytes;
   }
   live_ += given;
   live_peak_ = std::max(live_peak_, live_);

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "hearth/base/error.h"
 #include "hearth/ops/arithmetic.h"
 
 namespace hearth::train {
@@ -32,7 +33,7 @@ Gradients gradients_of(
   for (const nn::Parameter* p : parameters) values.push_back(p->value);
   std::vector<int> argnums(values.size());
   std::iota(argnums.begin(), argnums.end(), 0);
-  std::vector<mx::array> outputs, sums;
+  std::vector<mx::array> outputs, sums, at_home;
   for (const MicroBatch& batch : batches) {
     const nn::Pass pass = pass_of(batch, compute, true);
     const auto run = mx::value_and_grad(
@@ -45,17 +46,28 @@ Gradients gradients_of(
     );
     auto [values_of, gradients] = run(values);
     outputs.insert(outputs.end(), values_of.begin(), values_of.end());
-    if (sums.empty()) {
-      sums = std::move(gradients);
-      continue;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const ops::Home& home = parameters[i]->home;
+      if (home) gradients[i] = ops::settle({gradients[i]}, home);
+      // All of those at home are one array, but each must be evaluated.
+      if (home && !sums.empty()) at_home.push_back(std::move(sums[i]));
+      if (!home && !sums.empty()) {
+        gradients[i] = ops::add(sums[i], gradients[i]);
+      }
     }
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      sums[i] = ops::add(sums[i], gradients[i]);
-    }
+    sums = std::move(gradients);
   }
   std::vector<mx::array> all = outputs;
+  all.insert(all.end(), at_home.begin(), at_home.end());
   all.insert(all.end(), sums.begin(), sums.end());
   mx::eval(all);
+  for (const nn::Parameter* p : parameters) {
+    if (!p->home || p->home->settled()) continue;
+    throw Error(
+        "[train.gradients_of] " + p->name +
+        " must be used once, or through ops::share"
+    );
+  }
   Gradients result;
   for (std::size_t i = 0; i < outputs.size(); i += 2) {
     result.loss_sum += outputs[i].item<float>();

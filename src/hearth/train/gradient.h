@@ -16,7 +16,9 @@ struct Gradients {
 
 // Throws OutOfMemory, with the model as it was, when the budget does not hold
 // the pass. Several micro-batches are built as one graph and evaluated
-// together; their gradients are summed.
+// together; their gradients are summed. Those that have a home are added to
+// what is there; when memory runs out, it holds part of them and must be
+// cleared.
 Gradients gradients_of(
     const models::Decoder& model,
     const Objective& objective,

@@ -25,17 +25,8 @@ std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
 }
 
-// As AlignedBuffer takes it: large ones in whole huge pages.
-std::size_t own_buffer(std::size_t bytes) {
-  constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  if (bytes == 0) return 0;
-  return round_up(
-      bytes,
-      bytes >= AlignedBuffer::kHugeFrom ? kHugePage : AlignedBuffer::kAlignment
-  );
-}
 std::size_t leaf(std::size_t bytes) {
-  return own_buffer(bytes + AlignedBuffer::kAlignment);
+  return AlignedBuffer::taken(bytes + AlignedBuffer::kAlignment);
 }
 
 bool is_target(const nn::LoraConfig& lora, const std::string& layer) {
@@ -81,8 +72,8 @@ std::vector<Matrix> matrices_of(
 }
 
 std::size_t packed_bytes(const GemmFamily& f, const Matrix& m) {
-  return own_buffer(f.packed_bytes(m.n, m.k)) +
-         own_buffer(f.packed_bytes(m.k, m.n));
+  return AlignedBuffer::taken(f.packed_bytes(m.n, m.k)) +
+         AlignedBuffer::taken(f.packed_bytes(m.k, m.n));
 }
 
 // State of one parameter (optim/optimizer.cpp says which rule it gets).
@@ -165,8 +156,8 @@ PassShape pass_shape(models::Decoder& decoder, const MemoryQuestion& q) {
   return p;
 }
 
-// The buffers of a whole step: whole micro-batches, the rest of the rows, the
-// sum of gradients beside the newest ones, then a validation.
+// The buffers of a whole step: whole micro-batches, the rest of the rows, then
+// a validation.
 void walk_step(
     BufferPool& pool,
     PassShape shape,
@@ -175,16 +166,9 @@ void walk_step(
 ) {
   const std::int64_t rows = std::max<std::int64_t>(1, q.step_tokens / length);
   shape.length = length;
-  std::vector<BufferPool::Id> sum;
   const auto group = [&](std::int64_t each, std::int64_t count) {
     shape.rows = each;
-    auto part = walk_pass(pool, shape, static_cast<int>(count), true);
-    if (sum.empty()) {
-      sum = std::move(part);
-      return;
-    }
-    for (const auto i : part) pool.drop(i);
-    pool.op(), pool.op();
+    walk_pass(pool, shape, static_cast<int>(count), true);
   };
   const std::int64_t each = std::min(q.rows, rows), rest = rows % each;
   std::int64_t whole = rows / each;
@@ -195,8 +179,6 @@ void walk_step(
     whole -= count;
   }
   if (rest > 0) group(rest, 1);
-  for (const auto i : sum) pool.drop(i);
-  pool.op(), pool.op();
   shape.rows = each;
   walk_pass(pool, shape, 1, false);
 }
@@ -251,7 +233,7 @@ std::size_t scratch_bytes(
       most,
       ops::weight_gradient_scratch_bytes(family, tokens, widest, q.threads)
   );
-  return own_buffer(most);
+  return AlignedBuffer::taken(most);
 }
 
 struct Parts {
@@ -272,6 +254,7 @@ Parts predict(const MemoryQuestion& q) {
     const bool quantized = q.quantized_bytes > 0 && m.matrix && !m.trained;
     if (m.trained) {
       t.weights += leaf(4 * n);
+      if (m.k > 1) t.gradients += leaf(4 * n);
       t.optimizer += state_bytes(q.optim, m);
     } else if (m.plain || !m.matrix) {
       t.weights += leaf((m.k > 1 ? element : 4) * n);
@@ -280,15 +263,15 @@ Parts predict(const MemoryQuestion& q) {
     // The start of a preference run: rows of the tables, one order of the rest.
     if (q.preference && !q.lora) {
       if (m.plain) t.weights += leaf(element * n);
-      if (m.matrix) t.packed += own_buffer(family.packed_bytes(m.n, m.k));
+      if (m.matrix)
+        t.packed += AlignedBuffer::taken(family.packed_bytes(m.n, m.k));
     }
   }
   t.weights += q.quantized_bytes;
   t.optimizer += muon_workspace(q.optim, all);
   const PassShape shape = pass_shape(decoder, q);
   const BufferPool pool = walk_run(shape, q);
-  t.gradients = pool.resident(BufferKind::gradient);
-  t.activations = pool.resident(BufferKind::activation);
+  t.activations = pool.resident();
   t.scratch = scratch_bytes(q, family, shape);
   constexpr std::size_t kBytesPerToken = 20;  // ids, targets, positions, ...
   t.data = static_cast<std::size_t>(q.step_tokens * (q.prefetch + 2)) *
@@ -325,7 +308,7 @@ MemoryTable predict_memory(const MemoryQuestion& q) {
 std::size_t predict_charged(const MemoryQuestion& q) {
   const Parts p = predict(q);
   const MemoryTable& t = p.table;
-  return t.weights + t.packed + t.optimizer + t.scratch + p.live;
+  return t.weights + t.packed + t.gradients + t.optimizer + t.scratch + p.live;
 }
 
 ParameterCount count_parameters(

@@ -14,6 +14,7 @@ ObjectiveValue LanguageModel::operator()(
   noisy.embedding_noise = options_.neftune;
   noisy.fused_attention = options_.fused_attention;
   noisy.fused_head = options_.fused_head;
+  noisy.plain_loss = true;
   const auto loss =
       model.loss(batch.ids, batch.targets, batch.weights, noisy, options);
   return {loss.loss_sum, loss.weight_sum};

@@ -56,7 +56,6 @@ class Walk {
     const Id log_probs = ints();
     if (gradients_) {
       dh_ = wide(m_.dim);
-      if (s_.trained) head_gradient_ = weight(m_.vocab, m_.dim);
     } else {
       pool_.drop(final_h_);
     }
@@ -65,7 +64,7 @@ class Walk {
     if (!gradients_) finish();
   }
 
-  void backward(std::vector<Id>& gradients) {
+  void backward() {
     Stream d = norm_gradient(dh_, final_h_, kNone, true);
     for (std::size_t i = kept_.size(); i-- > 0;) {
       Kept& k = kept_[i];
@@ -88,23 +87,9 @@ class Walk {
       }
       d = block_gradient(d, k, i == 0);
     }
-    if (s_.trained) {
-      const Id table = weight(m_.vocab, m_.dim);
-      pool_.drop(d.x);
-      pool_.op();
-      if (m_.tie) {
-        pool_.drop(head_gradient_);
-        pool_.op();
-        grads_.push_back(table);
-      } else {
-        grads_.push_back(table), grads_.push_back(head_gradient_);
-      }
-      if (!m_.rope) grads_.push_back(weight(m_.max_length, m_.dim));
-    } else {
-      pool_.drop(d.x);
-    }
+    pool_.drop(d.x);
+    pool_.op();
     finish();
-    gradients = std::move(grads_);
   }
 
  private:
@@ -113,9 +98,9 @@ class Walk {
   const models::DecoderConfig& m_;
   std::size_t tokens_;
   bool gradients_;
-  std::vector<Id> inputs_, grads_;
+  std::vector<Id> inputs_;
   std::vector<Kept> kept_;
-  Id final_h_ = kNone, dh_ = kNone, head_gradient_ = kNone;
+  Id final_h_ = kNone, dh_ = kNone;
 
   bool again(std::size_t i) const {
     return gradients_ && i < s_.checkpointed.size() && s_.checkpointed[i];
@@ -126,11 +111,6 @@ class Walk {
   }
   Id wide(long n) {
     return pool_.take(tokens_ * static_cast<std::size_t>(n) * s_.element);
-  }
-  Id weight(long n, long k) {
-    return pool_.take(
-        static_cast<std::size_t>(n * k) * 4, BufferKind::gradient
-    );
   }
   void drop(const std::vector<Id>& ids) {
     for (const Id i : ids) pool_.drop(i);
@@ -281,12 +261,6 @@ class Walk {
       Id x
   ) {
     const Id dx = wide(all[0].in);
-    for (const auto& l : all) {
-      if (s_.trained) grads_.push_back(weight(l.out, l.in));
-      if (l.rank == 0) continue;
-      grads_.push_back(weight(l.rank, l.in));
-      grads_.push_back(weight(l.out, l.rank));
-    }
     drop(dy), pool_.drop(x);
     pool_.op();
     return dx;
@@ -294,14 +268,11 @@ class Walk {
   Id linear_gradient(const LinearShape& l, Id dy, Id x) {
     if (s_.joined) return together_gradient({l}, {dy}, x);
     const Id dx = wide(l.in);
-    if (s_.trained) grads_.push_back(weight(l.out, l.in));
     if (l.rank > 0) {
       pool_.op();
       const Id inner = wide(l.rank);
-      grads_.push_back(weight(l.out, l.rank));
       pool_.op();
       const Id more = wide(l.in);
-      grads_.push_back(weight(l.rank, l.in));
       pool_.drop(inner);
       pool_.op();
       pool_.drop(more);
@@ -390,30 +361,20 @@ std::size_t block_bytes(const PassShape& s) {
 
 }  // namespace
 
-std::vector<BufferPool::Id> walk_pass(
+void walk_pass(
     BufferPool& pool,
     const PassShape& shape,
     int together,
     bool gradients
 ) {
-  std::vector<Id> sum;
   const Id ahead =
       together > 1 && gradients ? pool.take(block_bytes(shape)) : kNone;
   for (int i = 0; i < std::max(1, together); ++i) {
     Walk walk(pool, shape, gradients);
     walk.forward();
-    if (!gradients) continue;
-    std::vector<Id> part;
-    walk.backward(part);
-    if (sum.empty()) {
-      sum = std::move(part);
-      continue;
-    }
-    for (const Id g : part) pool.drop(g);
-    pool.op();
+    if (gradients) walk.backward();
   }
   pool.drop(ahead);
-  return sum;
 }
 
 }  // namespace hearth::train

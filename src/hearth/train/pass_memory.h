@@ -1,6 +1,7 @@
 #pragma once
 // The buffers of one training pass in the order its ops take and drop them:
-// forward, fused head and loss, backward. What an op keeps for its gradient is
+// forward, fused head and loss, backward; gradients of matrices have a home of
+// their own and are not among them. What an op keeps for its gradient is
 // written down here once more, so a change to an op's vjp or to the decoder's
 // block must be made here too; tools/check_plan.py finds out.
 #include <cstddef>
@@ -34,9 +35,8 @@ struct PassShape {
 };
 
 // `together` passes evaluated as one graph, which MLX runs one after another.
-// Returns the gradients' buffers, still held; empty without `gradients`, where
-// nothing is kept.
-std::vector<BufferPool::Id> walk_pass(
+// Without `gradients` nothing is kept.
+void walk_pass(
     BufferPool& pool,
     const PassShape& shape,
     int together,

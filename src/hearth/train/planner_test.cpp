@@ -33,14 +33,14 @@ TEST(BufferPool, HoldsTheMostOfEachSizeThatWasInUse) {
   p.op();
   // Still with the op that used it.
   const auto c = p.take(1 << 20);
-  EXPECT_EQ(p.resident(BufferKind::activation) >> 20, 3u);
+  EXPECT_EQ(p.resident() >> 20, 3u);
   p.drop(b), p.drop(c);
   p.op(), p.op();
   // All three serve again; another size does not.
   for (int i = 0; i < 3; ++i) p.take(1 << 20);
-  EXPECT_EQ(p.resident(BufferKind::activation) >> 20, 3u);
+  EXPECT_EQ(p.resident() >> 20, 3u);
   p.take(1 << 19);
-  EXPECT_GT(p.resident(BufferKind::activation), std::size_t{3} << 20);
+  EXPECT_GT(p.resident(), std::size_t{3} << 20);
 }
 
 TEST(MemoryModel, CountsWhatTheDecoderHas) {
