@@ -55,10 +55,10 @@ class Plan(Folder):
         words = ["data.length=1024", "train.tokens_per_step=32768", "train.micro_batch_size=32", "train.memory=48M"]
         plan = self.json("plan", self.recipe, *words)
         self.assertFalse(plan["fits"])
-        self.assertIn("train.micro_batch_size=1", plan["advice"])
+        self.assertRegex(plan["advice"], r"train\.micro_batch_size=\d+$")
         run = self.hearth("train", self.recipe, *words)
         self.assertEqual(run.returncode, 1)
-        self.assertIn("train.micro_batch_size=1", run.stderr)
+        self.assertIn(plan["advice"], run.stderr)
         self.assertFalse((self.root / "runs").exists())
         changed = self.json("plan", self.recipe, *words, *plan["advice"].split())
         self.assertTrue(changed["fits"])

@@ -8,6 +8,7 @@
 #include "hearth/optim/clip.h"
 #include "hearth/profile/zone.h"
 #include "hearth/train/planner.h"
+#include "hearth/train/session.h"
 
 namespace hearth::bench {
 namespace {
@@ -106,11 +107,12 @@ TrainStep::TrainStep(const StepShape& shape, std::uint64_t seed)
     : model_(config_of(shape)),
       compute_(shape.bf16 ? mx::bfloat16 : mx::float32),
       batch_(random_batch(shape, seed)),
-      rows_(shape.rows) {
+      rows_(shape.micro_rows > 0 ? shape.micro_rows : shape.rows) {
   if (shape.lora_rank > 0) {
     start_adapters(model_, compute_, seed, lora_of(shape));
   } else {
     start_all(model_, compute_, seed);
+    if (!shape.packed_all) train::keep_head_packed_alone(model_);
   }
   optimizer_ = optim::Optimizer::make({}, model_.parameters().trainable());
 }

@@ -14,6 +14,8 @@ struct StepShape {
   int dim = 0, layers = 0, heads = 0, kv_heads = 0, ffn = 0, vocab = 0;
   bool qkv_bias = false;
   std::uint32_t rows = 1, length = 1;
+  std::uint32_t micro_rows = 0;  // at a time; 0: all
+  bool packed_all = true;        // else the head alone
   int lora_rank = 0;  // of every projection; 0: all weights are trained
   bool bf16 = true;
 

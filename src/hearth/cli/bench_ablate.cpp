@@ -34,6 +34,7 @@ train::Recipe recipe_of(const AblateFlags& flags, const Context& context) {
   train::check_fits(plan);
   set_memory_budget(machine.budget);
   recipe.train.checkpointing = plan.checkpointing;
+  recipe.train.packed = plan.packed;
   recipe.train.micro_batch_size = plan.rows;
   return recipe;
 }

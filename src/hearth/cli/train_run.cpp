@@ -31,6 +31,7 @@ train::Plan plan_run(train::Recipe& recipe, const Context& context) {
   auto plan = train::make_plan(recipe, train::planned_model(recipe), machine);
   train::check_fits(plan);
   recipe.train.checkpointing = plan.checkpointing;
+  recipe.train.packed = plan.packed;
   return plan;
 }
 

@@ -68,7 +68,7 @@ void fill(
       );
     }
     p->set(read_dense(source, t, p->shape, false, mx::float32));
-    if (p->matrix && ops::on_cpu({})) nn::pack(*p, compute, orders);
+    if (p->matrix && ops::ours({}, compute)) nn::pack(*p, compute, orders);
   };
   for (const auto& m : adapter.modules()) {
     one(m.name + ".lora_A.weight", m.a);

@@ -78,7 +78,7 @@ void prepare(
     mx::Dtype compute,
     Use use
 ) {
-  if (!ops::on_cpu({}) || !p.filled) return;
+  if (!ops::ours({}, compute) || !p.filled) return;
   if (!p.matrix || p.quantized || p.value.size() == 0) return;
   nn::pack(
       p, compute,

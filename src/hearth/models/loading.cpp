@@ -113,7 +113,7 @@ Loading::Loading(
       decoder_(decoder),
       options_(options),
       compute_(compute),
-      cpu_(ops::on_cpu({})) {}
+      cpu_(ops::ours({}, compute)) {}
 
 void Loading::add(nn::Parameter& p) {
   const StoredMatrix m = find_stored(source_, p.name);

@@ -42,17 +42,44 @@ Mlp::Mlp(ParameterSet& set, const std::string& name, const MlpConfig& c)
 }
 
 mx::array Mlp::operator()(const mx::array& x, const Pass& pass) const {
-  if (!up_)
-    return (*down_)(ops::activate((*first_)(x, pass), config_.act), pass);
+  if (!up_) return activated_down({(*first_)(x, pass)}, pass);
   if (!pass.training && !gate_) {
     const auto g = (*first_)(x, pass);
     return (*down_)(up_->gated(g, x, config_.act, pass), pass);
   }
   const auto both = project(x, {first_.get(), up_.get()}, pass);
-  const auto inner =
-      gate_ ? (*gate_)(both[1], both[0], x)
-            : ops::gated_mlp_activation(both[0], both[1], config_.act);
-  return (*down_)(inner, pass);
+  if (!gate_) return activated_down(both, pass);
+  return (*down_)((*gate_)(both[1], both[0], x), pass);
+}
+
+mx::array Mlp::activated_down(
+    const std::vector<mx::array>& before,
+    const Pass& pass
+) const {
+  const auto run = [this, pass](const std::vector<mx::array>& v) {
+    const auto inner = v.size() > 1
+                           ? ops::gated_mlp_activation(v[0], v[1], config_.act)
+                           : ops::activate(v[0], config_.act);
+    return (*down_)(inner, pass);
+  };
+  const bool again = pass.training && pass.activate_again &&
+                     down_->weight().trainable && down_->lora() == nullptr;
+  if (!again) return run(before);
+  // Of the product that is differentiated nothing is computed again but what it
+  // reads. That waits for the gradient, lest it be made in the forward pass.
+  std::vector<Parameter*> own{&down_->weight()};
+  if (down_->bias() != nullptr) own.push_back(down_->bias());
+  const auto kept = static_cast<std::ptrdiff_t>(before.size());
+  const auto whole = [run, own, kept](const std::vector<mx::array>& v) {
+    const std::vector<mx::array> weights(v.begin() + kept, v.end());
+    const Substitution inside(own, weights);
+    return std::vector<mx::array>{run({v.begin(), v.begin() + kept})};
+  };
+  std::vector<mx::array> arguments = before;
+  for (const Parameter* p : own) arguments.push_back(p->value);
+  return mx::custom_vjp(whole, [whole](const auto& v, const auto& ct, auto&&) {
+    return mx::vjp(whole, mx::depends(v, ct), ct).second;
+  })(arguments)[0];
 }
 
 std::vector<Linear*> Mlp::linears() {

@@ -31,6 +31,12 @@ class Mlp {
 
  private:
   MlpConfig config_;
+
+  // down(act(gate) * up), or down(act(first)).
+  mx::array activated_down(
+      const std::vector<mx::array>& before,
+      const Pass& pass
+  ) const;
   std::unique_ptr<Linear> first_, up_, down_;
   std::optional<Gate> gate_;
 };

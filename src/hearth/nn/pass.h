@@ -18,6 +18,10 @@ struct Pass {
   mx::Dtype dtype = mx::bfloat16;
   // Gradients will be taken.
   bool training = false;
+  // What a feed-forward part's last product reads is not kept for the backward
+  // pass but made again there: a pass over its inputs against memory of the
+  // inner width.
+  bool activate_again = true;
   // Adapters count; off, the base alone is computed.
   bool adapters = true;
   // How quantised weights are multiplied.

@@ -208,7 +208,9 @@ mx::array add(const mx::array& a, const mx::array& b, mx::StreamOrDevice s) {
         )
     );
   }
-  if (!on_cpu(s)) return mx::add(a, plain_cast(b, a.dtype(), s), s);
+  if (!ours(s, a.dtype()) || b.dtype() == mx::float16) {
+    return mx::add(a, plain_cast(b, a.dtype(), s), s);
+  }
   require_float("ops.add", a);
   require_float("ops.add", b);
   const bool narrow_a = a.dtype() == mx::bfloat16 && b.dtype() == mx::float32;
@@ -232,7 +234,9 @@ mx::array scale(
         )
     );
   }
-  if (!on_cpu(s)) return mx::multiply(x, plain_cast(factor, x.dtype(), s), s);
+  if (!ours(s, x.dtype())) {
+    return mx::multiply(x, plain_cast(factor, x.dtype(), s), s);
+  }
   require_float("ops.scale", x);
   return mx::array(
       x.shape(), x.dtype(), std::make_shared<Scale>(mx::to_stream(s)),
@@ -242,7 +246,7 @@ mx::array scale(
 
 mx::array cast(const mx::array& x, mx::Dtype dtype, mx::StreamOrDevice s) {
   if (x.dtype() == dtype) return x;
-  if (!on_cpu(s)) return plain_cast(x, dtype, s);
+  if (!ours(s, x.dtype()) || !ours(s, dtype)) return plain_cast(x, dtype, s);
   require_float("ops.cast", x);
   with_dtype("ops.cast", dtype, [](auto*) {});
   return mx::array(
@@ -279,7 +283,7 @@ Arrays fork(const mx::array& x, int n, mx::StreamOrDevice s) {
     );
   }
   const auto uses = static_cast<std::size_t>(n);
-  if (!on_cpu(s)) return Arrays(uses, x);
+  if (!ours(s, x.dtype())) return Arrays(uses, x);
   require_float("ops.fork", x);
   return mx::array::make_arrays(
       std::vector<mx::Shape>(uses, x.shape()),

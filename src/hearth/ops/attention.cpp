@@ -332,7 +332,7 @@ mx::array attention(
     const AttentionOptions& options,
     mx::StreamOrDevice s
 ) {
-  if (!on_cpu(s)) return attention_fast(q, k, v, options, s);
+  if (!ours(s, q.dtype())) return attention_fast(q, k, v, options, s);
   const auto o = resolve("ops.attention", q, k, v, options, s);
   with_dtype("ops.attention", q.dtype(), [](auto*) {});
   return build({q, k, v}, q.shape(), o, 0, 0, mx::to_stream(s));
@@ -352,7 +352,9 @@ mx::array attention_qkv(
       "qkv must be [batch, tokens, heads + 2 kv_heads, dim]", shape_text(qkv)
   );
   const auto part = mx::split(qkv, mx::Shape{heads, heads + kv_heads}, 2, s);
-  if (!on_cpu(s)) return attention_fast(part[0], part[1], part[2], options, s);
+  if (!ours(s, qkv.dtype())) {
+    return attention_fast(part[0], part[1], part[2], options, s);
+  }
   const auto o =
       resolve("ops.attention_qkv", part[0], part[1], part[2], options, s);
   with_dtype("ops.attention_qkv", qkv.dtype(), [](auto*) {});

@@ -176,6 +176,10 @@ mx::array make(
 ) {
   const mx::Stream cpu =
       on_cpu(s) ? mx::to_stream(s) : mx::default_stream(mx::Device::cpu);
+  if (x.dtype() == mx::float16) {
+    const auto y = make<Op>(mx::astype(x, mx::float32, s), keys, noise, s);
+    return mx::astype(y, mx::float16, s);
+  }
   return mx::array(
       x.shape(), x.dtype(), std::make_shared<Op>(cpu, noise),
       {dense(x, cpu), dense(keys, cpu)}

@@ -123,7 +123,7 @@ mx::array embedding(
     );
   }
   const auto y = dtype.value_or(table.dtype());
-  if (!on_cpu(s)) return embedding_reference(ids, table, y, s);
+  if (!ours(s, y)) return embedding_reference(ids, table, y, s);
   with_dtype("ops.embedding", table.dtype(), [](auto*) {});
   with_dtype("ops.embedding", y, [](auto*) {});
   auto shape = ids.shape();

@@ -187,7 +187,7 @@ std::string_view name_of(Activation a) {
 }
 
 mx::array activate(const mx::array& x, Activation act, mx::StreamOrDevice s) {
-  if (!on_cpu(s)) return activate_reference(x, act, 1, s);
+  if (!ours(s, x.dtype())) return activate_reference(x, act, 1, s);
   const Config c{Layout::plain, {act}, false};
   if (x.ndim() == 0) {
     return mx::squeeze(activate(mx::expand_dims(x, 0, s), act, s), 0, s);
@@ -203,7 +203,7 @@ mx::array gated_mlp_activation(
 ) {
   constexpr const char* kWhere = "ops.gated_mlp_activation";
   check(kWhere, gate, up);
-  if (!on_cpu(s)) {
+  if (!ours(s, gate.dtype())) {
     return mx::multiply(activate_reference(gate, act, 1, s), up, s);
   }
   const Config c{Layout::apart, {act}, false};
@@ -224,7 +224,7 @@ mx::array gated_mlp_activation(
         )
     );
   }
-  if (!on_cpu(s)) {
+  if (!ours(s, gate_up.dtype())) {
     const auto half = mx::split(gate_up, 2, -1, s);
     return mx::multiply(activate_reference(half[0], act, 1, s), half[1], s);
   }
@@ -250,7 +250,9 @@ mx::array partial_gate(
         )
     );
   }
-  if (!on_cpu(s)) return partial_gate_reference(value, gate, alpha, form, s);
+  if (!ours(s, gate.dtype())) {
+    return partial_gate_reference(value, gate, alpha, form, s);
+  }
   const Config c{Layout::apart, form, true};
   return build(
       kWhere, c, {gate, value, mx::astype(alpha, mx::float32, s)}, gate.shape(),

@@ -401,7 +401,7 @@ HeadLoss head_loss(
         fmt::join(targets.shape(), ", "), fmt::join(weights->shape(), ", ")
     );
   }
-  if (!on_cpu(s)) {
+  if (!ours(s, h.dtype())) {
     return head_loss_reference(
         h, w, targets, weights, options.terms, teacher, s
     );
@@ -437,7 +437,9 @@ mx::array head_log_probs(
   options.terms.soft_cap = soft_cap;
   options.home = home;
   check_terms(options.terms);
-  if (!on_cpu(s)) return head_log_probs_reference(h, w, targets, soft_cap, s);
+  if (!ours(s, h.dtype())) {
+    return head_log_probs_reference(h, w, targets, soft_cap, s);
+  }
   const auto stream = mx::to_stream(s);
   return mx::array(
       targets.shape(), mx::float32,

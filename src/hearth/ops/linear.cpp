@@ -202,7 +202,7 @@ mx::array linear(
     mx::StreamOrDevice s
 ) {
   check(x, w, bias, packed);
-  if (!on_cpu(s)) return linear_reference(x, w, bias, s);
+  if (!ours(s, x.dtype())) return linear_reference(x, w, bias, s);
   Arrays in = operands(x, w, s);
   if (bias) in.push_back(dense(mx::astype(*bias, mx::float32, s), s));
   return mx::array(
@@ -271,7 +271,9 @@ mx::array linear_add(
 ) {
   check(x, w, {}, packed);
   check_third("residual", residual, x, w);
-  if (!on_cpu(s)) return linear_add_reference(residual, x, w, scale, s);
+  if (!ours(s, x.dtype())) {
+    return linear_add_reference(residual, x, w, scale, s);
+  }
   return linear_with(
       {.third = Third::residual, .scale = scale}, residual, x, w,
       std::move(packed), s
@@ -300,7 +302,7 @@ mx::array linear_gated(
 ) {
   check(x, w, {}, packed);
   check_third("gate", gate, x, w);
-  if (!on_cpu(s)) return linear_gated_reference(gate, x, w, act, s);
+  if (!ours(s, x.dtype())) return linear_gated_reference(gate, x, w, act, s);
   return linear_with(
       {.third = Third::gate, .act = act}, gate, x, w, std::move(packed), s
   );

@@ -322,7 +322,7 @@ Arrays linears(
     mx::StreamOrDevice s
 ) {
   check(x, parts);
-  if (!on_cpu(s)) return linears_reference(x, parts, s);
+  if (!ours(s, x.dtype())) return linears_reference(x, parts, s);
   with_dtype("ops.linears", x.dtype(), [](auto*) {});
   Arrays in{dense(x, s)};
   const auto weight = [&](const mx::array& w) {

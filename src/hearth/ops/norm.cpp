@@ -252,7 +252,7 @@ std::pair<mx::array, mx::array> add_norm(
         )
     );
   }
-  if (!on_cpu(s)) {
+  if (!ours(s, r.dtype())) {
     const auto h = mx::add(x, mx::astype(r, x.dtype(), s), s);
     return {
         h, c.kind == Kind::rms
@@ -299,7 +299,7 @@ mx::array rms_norm(
 ) {
   check("ops.rms_norm", x, w, "w");
   const auto y = out_dtype.value_or(x.dtype());
-  if (!on_cpu(s)) return rms_norm_reference(x, w, eps, y, s);
+  if (!ours(s, y)) return rms_norm_reference(x, w, eps, y, s);
   check_types("ops.rms_norm", x.dtype(), y);
   const Config c{Kind::rms, eps, false, w.has_value(), false, true};
   return build(c, {x}, w, {}, y, mx::to_stream(s))[0];
@@ -316,7 +316,7 @@ mx::array layer_norm(
   check("ops.layer_norm", x, w, "w");
   check("ops.layer_norm", x, b, "b");
   const auto y = out_dtype.value_or(x.dtype());
-  if (!on_cpu(s)) return layer_norm_reference(x, w, b, eps, y, s);
+  if (!ours(s, y)) return layer_norm_reference(x, w, b, eps, y, s);
   check_types("ops.layer_norm", x.dtype(), y);
   const Config c{Kind::layer, eps, false, w.has_value(), b.has_value(), true};
   return build(c, {x}, w, b, y, mx::to_stream(s))[0];

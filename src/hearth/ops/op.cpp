@@ -105,6 +105,10 @@ bool on_cpu(mx::StreamOrDevice s) {
   return mx::to_stream(s).device == mx::Device::cpu;
 }
 
+bool ours(mx::StreamOrDevice s, mx::Dtype activations) {
+  return on_cpu(s) && activations != mx::float16;
+}
+
 mx::array dense(const mx::array& a, mx::StreamOrDevice s) {
   return mx::contiguous(a, false, s);
 }

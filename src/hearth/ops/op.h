@@ -79,6 +79,9 @@ class CpuOp : public mx::Primitive {
 
 // Whether work on this stream or device is ours; else the reference runs.
 bool on_cpu(mx::StreamOrDevice s);
+// The same of an op on activations of that dtype: float16, which GPUs have, is
+// the reference's on a CPU as well, and slow there.
+bool ours(mx::StreamOrDevice s, mx::Dtype activations);
 
 // Row-major: the array itself, or a copy when it is strided or broadcast, as
 // cotangents can be.

@@ -116,7 +116,9 @@ mx::array rope(
     mx::StreamOrDevice s
 ) {
   check(x, positions, table);
-  if (!on_cpu(s)) return rope_reference(x, positions, table, pairs, s);
+  if (!ours(s, x.dtype())) {
+    return rope_reference(x, positions, table, pairs, s);
+  }
   with_dtype("ops.rope", x.dtype(), [](auto*) {});
   const auto stream = mx::to_stream(s);
   const auto p = mx::broadcast_to(

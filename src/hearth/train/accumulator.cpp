@@ -84,7 +84,9 @@ Gradients accumulate(
       end = next;
     }
     try {
-      Gradients part = gradients_of(model, objective, group, options.compute);
+      Gradients part = gradients_of(
+          model, objective, group, options.compute, options.loss_scale
+      );
       add(parameters, total, part);
       begin = end;
     } catch (const OutOfMemory& e) {

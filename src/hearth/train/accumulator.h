@@ -12,6 +12,7 @@ namespace hearth::train {
 struct AccumulateOptions {
   mx::Dtype compute = mx::bfloat16;
   int eval_interval = 1;           // micro-batches evaluated together
+  double loss_scale = 1;           // gradients are so much larger
   std::optional<RandomKey> noise;  // of this step
   // Told when rows had to be halved: from, to, why.
   std::function<void(std::uint32_t, std::uint32_t, const std::string&)> shrunk;

@@ -30,6 +30,7 @@ void BatchPolicy::update(
     rows_ = std::min({rows_ * 2, most_, std::max(ceiling_, rows_)});
   } else if (share > 0.8) {
     rows_ = std::max(std::min(rows_, lowest), rows_ / 2);
+    ceiling_ = std::min(ceiling_, rows_);
   }
 }
 
@@ -43,7 +44,7 @@ void BatchPolicy::restore(const Json& state) {
       !state["ceiling"].is_number_unsigned()) {
     throw FormatError("[train.BatchPolicy] the state must have rows, ceiling");
   }
-  rows_ = std::max(1U, state["rows"].get<std::uint32_t>());
+  rows_ = std::clamp(state["rows"].get<std::uint32_t>(), 1U, most_);
   ceiling_ = std::max(1U, state["ceiling"].get<std::uint32_t>());
 }
 

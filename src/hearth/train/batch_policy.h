@@ -20,11 +20,12 @@ class BatchPolicy {
   void update(std::uint32_t rows, std::size_t peak, std::size_t budget);
 
   Json state() const;
+  // Rows of another machine's plan may be more than this one's.
   void restore(const Json& state);
 
  private:
   std::uint32_t base_, most_, rows_;
-  std::uint32_t ceiling_;  // rows that ran out of memory are not tried again
+  std::uint32_t ceiling_;  // rows that took too much are not tried again
   bool pinned_;
 };
 

@@ -26,21 +26,25 @@ Gradients gradients_of(
     const models::Decoder& model,
     const Objective& objective,
     std::span<const MicroBatch> batches,
-    mx::Dtype compute
+    mx::Dtype compute,
+    double loss_scale
 ) {
   const auto parameters = model.parameters().trainable();
   std::vector<mx::array> values;
   for (const nn::Parameter* p : parameters) values.push_back(p->value);
   std::vector<int> argnums(values.size());
   std::iota(argnums.begin(), argnums.end(), 0);
-  std::vector<mx::array> outputs, sums, at_home;
-  for (const MicroBatch& batch : batches) {
+  std::vector<mx::array> outputs, sums;
+  for (MicroBatch batch : batches) {
+    if (!sums.empty()) batch.ids = mx::depends({batch.ids}, sums)[0];
     const nn::Pass pass = pass_of(batch, compute, true);
     const auto run = mx::value_and_grad(
         [&](const std::vector<mx::array>& v) -> std::vector<mx::array> {
           const nn::Substitution inside(parameters, v);
           const auto value = objective(model, batch, pass);
-          return {value.loss_sum, value.weight_sum};
+          if (loss_scale == 1) return {value.loss_sum, value.weight_sum};
+          const mx::array factor(static_cast<float>(loss_scale));
+          return {mx::multiply(value.loss_sum, factor), value.weight_sum};
         },
         argnums
     );
@@ -48,17 +52,15 @@ Gradients gradients_of(
     outputs.insert(outputs.end(), values_of.begin(), values_of.end());
     for (std::size_t i = 0; i < values.size(); ++i) {
       const ops::Home& home = parameters[i]->home;
-      if (home) gradients[i] = ops::settle({gradients[i]}, home);
-      // All of those at home are one array, but each must be evaluated.
-      if (home && !sums.empty()) at_home.push_back(std::move(sums[i]));
-      if (!home && !sums.empty()) {
+      if (home) {
+        gradients[i] = ops::settle({gradients[i]}, home);
+      } else if (!sums.empty()) {
         gradients[i] = ops::add(sums[i], gradients[i]);
       }
     }
     sums = std::move(gradients);
   }
   std::vector<mx::array> all = outputs;
-  all.insert(all.end(), at_home.begin(), at_home.end());
   all.insert(all.end(), sums.begin(), sums.end());
   mx::eval(all);
   for (const nn::Parameter* p : parameters) {
@@ -70,7 +72,7 @@ Gradients gradients_of(
   }
   Gradients result;
   for (std::size_t i = 0; i < outputs.size(); i += 2) {
-    result.loss_sum += outputs[i].item<float>();
+    result.loss_sum += outputs[i].item<float>() / loss_scale;
     result.weight_sum += outputs[i + 1].item<float>();
   }
   result.arrays = std::move(sums);

@@ -16,14 +16,17 @@ struct Gradients {
 
 // Throws OutOfMemory, with the model as it was, when the budget does not hold
 // the pass. Several micro-batches are built as one graph and evaluated
-// together; their gradients are summed. Those that have a home are added to
-// what is there; when memory runs out, it holds part of them and must be
-// cleared.
+// together, each when the gradients of the one before are there, so that they
+// take the memory of one; their gradients are summed. Those that have a home
+// are added to what is there; when memory runs out, it holds part of them and
+// must be cleared. The loss is multiplied by loss_scale before it is
+// differentiated: gradients are that much larger, loss_sum is not.
 Gradients gradients_of(
     const models::Decoder& model,
     const Objective& objective,
     std::span<const MicroBatch> batches,
-    mx::Dtype compute
+    mx::Dtype compute,
+    double loss_scale = 1
 );
 Gradients gradients_of(
     const models::Decoder& model,

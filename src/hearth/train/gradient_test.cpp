@@ -106,6 +106,27 @@ TEST(Gradient, AgreesWithDifferencesForEveryParameter) {
   expect_gradients_hold(tiny());
 }
 
+// Small numbers of float16 vanish unless the loss is scaled, and large ones
+// overflow when it is too much.
+TEST(Gradient, InFloat16ComesOutAsInFloat32WhereTheLossIsScaled) {
+  auto model = make(tiny());
+  const MicroBatch all[] = {make_micro_batch(batch(), 0, 3)};
+  const LanguageModel objective;
+  const auto want = gradients_of(*model, objective, all, mx::float32);
+  const auto got = gradients_of(*model, objective, all, mx::float16, 8);
+  EXPECT_NEAR(got.loss_sum, want.loss_sum, 0.02 * want.loss_sum);
+  for (std::size_t i = 0; i < want.arrays.size(); ++i) {
+    const auto scaled = mx::multiply(want.arrays[i], mx::array(8.0f));
+    auto off = mx::max(mx::abs(mx::subtract(got.arrays[i], scaled)));
+    auto size = mx::max(mx::abs(scaled));
+    EXPECT_LT(off.item<float>(), 0.03f * size.item<float>()) << i;
+  }
+  const auto lost = gradients_of(*model, objective, all, mx::float16, 1e9);
+  auto sum = mx::array(0.0f);
+  for (const auto& g : lost.arrays) sum = mx::add(sum, mx::sum(g));
+  EXPECT_FALSE(std::isfinite(sum.item<float>()));
+}
+
 TEST(Gradient, ReachesALearntAlphaAndBeta) {
   auto config = tiny();
   config.gate = nn::GateConfig{

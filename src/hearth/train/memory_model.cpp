@@ -133,6 +133,7 @@ PassShape pass_shape(models::Decoder& decoder, const MemoryQuestion& q) {
   PassShape p;
   p.model = q.model;
   p.trained = !q.lora;
+  p.activate_again = !q.model.gate;
   p.adapter_noise = q.lora && q.lora->dropout > 0;
   p.joined =
       !p.adapter_noise && !(q.lora && q.lora->dora) && q.quantized_bytes == 0;
@@ -166,21 +167,16 @@ void walk_step(
 ) {
   const std::int64_t rows = std::max<std::int64_t>(1, q.step_tokens / length);
   shape.length = length;
-  const auto group = [&](std::int64_t each, std::int64_t count) {
-    shape.rows = each;
-    walk_pass(pool, shape, static_cast<int>(count), true);
-  };
   const std::int64_t each = std::min(q.rows, rows), rest = rows % each;
-  std::int64_t whole = rows / each;
-  // Further groups of the same kind take nothing new.
-  for (int i = 0; i < 2 && whole > 0; ++i) {
-    const auto count = std::min<std::int64_t>(whole, q.together);
-    group(each, count);
-    whole -= count;
-  }
-  if (rest > 0) group(rest, 1);
   shape.rows = each;
-  walk_pass(pool, shape, 1, false);
+  // Further ones take nothing new.
+  for (int i = 0; i < std::min<std::int64_t>(2, rows / each); ++i) {
+    walk_pass(pool, shape, true);
+  }
+  shape.rows = rest;
+  if (rest > 0) walk_pass(pool, shape, true);
+  shape.rows = each;
+  walk_pass(pool, shape, false);
 }
 
 BufferPool walk_run(const PassShape& shape, const MemoryQuestion& q) {
@@ -218,6 +214,22 @@ std::size_t attention_scratch(const MemoryQuestion& q, std::int64_t length) {
   return round_up(each, 64) * static_cast<std::size_t>(q.threads);
 }
 
+// What ops pack for themselves, in the order of one product at a time.
+std::size_t packing_scratch(const GemmFamily& family, const PassShape& shape) {
+  const auto of = [&](const std::vector<LinearShape>& all) {
+    std::size_t forward = 0, backward = 0;
+    for (const LinearShape& l : all) {
+      forward += family.packed_bytes(l.out, l.in);
+      backward += family.packed_bytes(l.in, l.out);
+    }
+    return std::max(forward, backward);
+  };
+  return std::max(
+      {of(shape.attention_in), of({shape.attention_out}), of(shape.mlp_in),
+       of({shape.mlp_out})}
+  );
+}
+
 std::size_t scratch_bytes(
     const MemoryQuestion& q,
     const GemmFamily& family,
@@ -229,10 +241,10 @@ std::size_t scratch_bytes(
   long widest = std::max(shape.mlp_out.in, shape.attention_out.in);
   widest = std::max<long>(widest, q.model.dim);
   const long tokens = std::min(q.rows * length, q.step_tokens);
-  most = std::max(
-      most,
-      ops::weight_gradient_scratch_bytes(family, tokens, widest, q.threads)
-  );
+  std::size_t products =
+      ops::weight_gradient_scratch_bytes(family, tokens, widest, q.threads);
+  if (!q.packed_all && !q.lora) products += packing_scratch(family, shape);
+  most = std::max(most, products);
   return AlignedBuffer::taken(most);
 }
 
@@ -259,7 +271,8 @@ Parts predict(const MemoryQuestion& q) {
     } else if (m.plain || !m.matrix) {
       t.weights += leaf((m.k > 1 ? element : 4) * n);
     }
-    if (m.matrix && !quantized) t.packed += packed_bytes(family, m);
+    const bool kept = q.packed_all || !m.trained || m.plain;
+    if (m.matrix && !quantized && kept) t.packed += packed_bytes(family, m);
     // The start of a preference run: rows of the tables, one order of the rest.
     if (q.preference && !q.lora) {
       if (m.plain) t.weights += leaf(element * n);

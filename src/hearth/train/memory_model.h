@@ -28,8 +28,8 @@ struct MemoryQuestion {
   std::int64_t step_tokens = 0;
   std::vector<std::int64_t> lengths;  // of rows, each of its own size
   std::int64_t rows = 1;              // of a micro-batch
-  int together = 1;                   // micro-batches evaluated as one
   std::vector<bool> checkpointed;     // one a layer; empty: none
+  bool packed_all = true;             // else the head alone
   std::int64_t prefetch = 4;          // batches made ahead
 
   int threads = 1;

@@ -245,7 +245,8 @@ class Walk {
     const Id act = wide(m_.ffn);
     if (keep) {
       for (const Id i : gate) kept.gate.push_back(pool_.hold(i));
-      if (s_.trained || s_.mlp_out.rank > 0) kept.act = pool_.hold(act);
+      const bool needed = s_.trained || s_.mlp_out.rank > 0;
+      if (needed && !s_.activate_again) kept.act = pool_.hold(act);
     }
     drop(gate);
     pool_.op();
@@ -321,6 +322,10 @@ class Walk {
   Stream block_gradient(Stream d, Kept& k, bool first) {
     Id dm = d.branch;
     if (m_.sandwich_norms) dm = plain_norm_gradient(dm, k.m, m_.dim);
+    if (s_.activate_again && s_.trained) {
+      k.act = wide(m_.ffn);
+      pool_.op();
+    }
     const Id dact = linear_gradient(s_.mlp_out, dm, k.act);
     std::vector<Id> dgate;
     for (const auto& l : s_.mlp_in) dgate.push_back(wide(l.out));
@@ -346,35 +351,12 @@ class Walk {
   }
 };
 
-// What a block keeps. Where passes are evaluated as one graph, about so much of
-// the next one is there before the last one is through (measured).
-std::size_t block_bytes(const PassShape& s) {
-  long elements =
-      2 * s.model.dim + s.model.heads * s.model.head_dim + s.model.ffn;
-  for (const auto& l : s.attention_in) elements += l.out;
-  for (const auto& l : s.mlp_in) elements += l.out;
-  const long stream = 4 * (2 * s.model.dim + s.model.heads);
-  return static_cast<std::size_t>(
-      s.rows * s.length * (elements * static_cast<long>(s.element) + stream)
-  );
-}
-
 }  // namespace
 
-void walk_pass(
-    BufferPool& pool,
-    const PassShape& shape,
-    int together,
-    bool gradients
-) {
-  const Id ahead =
-      together > 1 && gradients ? pool.take(block_bytes(shape)) : kNone;
-  for (int i = 0; i < std::max(1, together); ++i) {
-    Walk walk(pool, shape, gradients);
-    walk.forward();
-    if (gradients) walk.backward();
-  }
-  pool.drop(ahead);
+void walk_pass(BufferPool& pool, const PassShape& shape, bool gradients) {
+  Walk walk(pool, shape, gradients);
+  walk.forward();
+  if (gradients) walk.backward();
 }
 
 }  // namespace hearth::train

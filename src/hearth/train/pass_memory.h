@@ -28,19 +28,15 @@ struct PassShape {
   bool trained = true;  // the weights themselves; else adapters alone
   // Layers that read one input, and adapters, are one op (ops/linears.h).
   bool joined = true;
+  // What mlp_out reads is made again in the backward pass (nn/mlp.cpp).
+  bool activate_again = true;
   bool adapter_noise = false;
   std::size_t element = 2;  // bytes of an activation
   long rows = 1, length = 1;
   std::vector<bool> checkpointed;  // empty: none
 };
 
-// `together` passes evaluated as one graph, which MLX runs one after another.
 // Without `gradients` nothing is kept.
-void walk_pass(
-    BufferPool& pool,
-    const PassShape& shape,
-    int together,
-    bool gradients
-);
+void walk_pass(BufferPool& pool, const PassShape& shape, bool gradients);
 
 }  // namespace hearth::train

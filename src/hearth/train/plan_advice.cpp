@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "hearth/train/plan_advice_impl.h"
+#include "hearth/train/planner.h"
 
 namespace hearth::train {
 namespace {
@@ -11,20 +12,41 @@ namespace {
 struct Change {
   std::string words;  // overrides, as typed
   std::function<void(Recipe&)> apply;
+  // It goes further on the way of the change before it and takes its place.
+  bool further = false;
 };
+
+// Fewer rows at a time, as many in all: the update stays what it was.
+void add_fewer_rows(const Recipe& r, std::vector<Change>& all) {
+  const auto& t = r.train;
+  const std::int64_t rows = batch_choice(r).all;
+  std::int64_t micro = batch_choice(r).rows;
+  while (micro > 1) {
+    micro /= 2;
+    if (rows % micro != 0) continue;
+    const std::int64_t times = rows / micro;
+    const bool both = t.gradient_accumulation_steps > 0;
+    std::string words = fmt::format("train.micro_batch_size={}", micro);
+    if (both) {
+      words += fmt::format(" train.gradient_accumulation_steps={}", times);
+    }
+    all.push_back(
+        {words,
+         [micro, times, both](Recipe& x) {
+           x.train.micro_batch_size = micro;
+           if (both) x.train.gradient_accumulation_steps = times;
+         },
+         !all.empty()}
+    );
+  }
+}
 
 // From the one that costs least to the one that changes most.
 std::vector<Change> changes_for(const Recipe& r) {
   std::vector<Change> all;
   const auto& t = r.train;
   if (t.micro_batch_size > 1 || t.gradient_accumulation_steps > 0) {
-    all.push_back({"train.micro_batch_size=1", [](Recipe& x) {
-                     const auto tokens = x.step_tokens();
-                     x.train.micro_batch_size = 1;
-                     x.train.gradient_accumulation_steps = 0;
-                     x.train.tokens_per_step =
-                         static_cast<std::int64_t>(tokens);
-                   }});
+    add_fewer_rows(r, all);
   }
   if (t.checkpointing != "all" && t.checkpointing != "auto") {
     all.push_back({"train.checkpointing=all", [](Recipe& x) {
@@ -70,6 +92,7 @@ std::string smallest_change(
   std::vector<std::string> words;
   for (const Change& c : changes) {
     c.apply(several);
+    if (c.further) words.pop_back();
     words.push_back(c.words);
     if (fits(several)) return fmt::format("{}", fmt::join(words, " "));
   }

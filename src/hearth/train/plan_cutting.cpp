@@ -37,7 +37,7 @@ BatchChoice batch_choice(const Recipe& recipe) {
 
 MemoryQuestion Cutting::question(
     std::int64_t rows,
-    const std::string& checkpointing
+    const CutPolicy& policy
 ) const {
   const Recipe& r = recipe_;
   MemoryQuestion q;
@@ -52,8 +52,9 @@ MemoryQuestion Cutting::question(
   q.lengths = r.train.seq_lengths;
   if (q.lengths.empty()) q.lengths = {r.data.length};
   q.rows = rows;
-  q.together = static_cast<int>(r.train.eval_interval);
-  q.checkpointed = checkpointed_layers(checkpointing, model_.config.layers);
+  q.checkpointed =
+      checkpointed_layers(policy.checkpointing, model_.config.layers);
+  q.packed_all = policy.packed != "head";
   q.prefetch = r.data.prefetch;
   q.threads = machine_.threads;
   q.table = machine_.table != nullptr ? machine_.table
@@ -61,27 +62,40 @@ MemoryQuestion Cutting::question(
   return q;
 }
 
-Cut Cutting::choose() const {
-  const std::string& asked = recipe_.train.checkpointing;
-  const auto longest = recipe_.longest();
-  std::vector<Cut> tried;
-  const auto go = [&](const std::string& policy, std::int64_t least_tokens) {
-    for (std::int64_t rows = batch_.rows;; rows = (rows + 1) / 2) {
-      tried.push_back(at(rows, policy));
-      const bool smaller =
-          !batch_.pinned && rows > 1 && rows / 2 * longest >= least_tokens;
-      if (tried.back().fits || !smaller) return tried.back().fits;
-    }
-  };
-  if (asked != "auto") {
-    go(asked, 1);
-  } else if (!go("none", kLeastMicroTokens)) {
-    go("all", 1);
+// From the fastest to the smallest.
+std::vector<CutPolicy> Cutting::policies() const {
+  const auto& t = recipe_.train;
+  const std::vector<std::string> blocks =
+      t.checkpointing == "auto" ? std::vector<std::string>{"none", "all"}
+                                : std::vector<std::string>{t.checkpointing};
+  // Adapters are trained over matrices that are only packed.
+  const bool choice = t.packed == "auto" && !recipe_.lora;
+  const std::vector<std::string> packed =
+      choice ? std::vector<std::string>{"all", "head"}
+             : std::vector<std::string>{t.packed == "auto" ? "all" : t.packed};
+  std::vector<CutPolicy> all;
+  for (const auto& b : blocks) {
+    for (const auto& p : packed) all.push_back({b, p});
   }
-  return tried.back();
+  return all;
 }
 
-Cut Cutting::at(std::int64_t rows, const std::string& policy) const {
+Cut Cutting::choose() const {
+  const auto longest = recipe_.longest();
+  const auto ways = policies();
+  Cut last{};
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const auto least = i + 1 < ways.size() ? kLeastMicroTokens : 1;
+    for (std::int64_t rows = batch_.rows;; rows = (rows + 1) / 2) {
+      last = at(rows, ways[i]);
+      if (last.fits) return last;
+      if (batch_.pinned || rows == 1 || rows / 2 * longest < least) break;
+    }
+  }
+  return last;
+}
+
+Cut Cutting::at(std::int64_t rows, const CutPolicy& policy) const {
   Cut c{rows, policy, predict_memory(question(rows, policy)), true};
   c.fits = machine_.budget == 0 || c.memory.total() <= machine_.budget;
   return c;
@@ -91,10 +105,9 @@ std::int64_t Cutting::settle(const Cut& cut) const {
   std::int64_t rows = cut.rows;
   if (batch_.pinned || machine_.budget == 0) return rows;
   while (rows < batch_.all &&
-         predict_charged(question(rows, cut.checkpointing)) <
-             machine_.budget / 2) {
+         predict_charged(question(rows, cut.policy)) < machine_.budget / 2) {
     const std::int64_t next = std::min(2 * rows, batch_.all);
-    if (!at(next, cut.checkpointing).fits) break;
+    if (!at(next, cut.policy).fits) break;
     rows = next;
   }
   return rows;

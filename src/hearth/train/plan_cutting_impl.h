@@ -4,9 +4,14 @@
 
 namespace hearth::train {
 
+// What is given up for memory beside rows.
+struct CutPolicy {
+  std::string checkpointing, packed;
+};
+
 struct Cut {
   std::int64_t rows;
-  std::string checkpointing;
+  CutPolicy policy;
   MemoryTable memory;
   bool fits;
 };
@@ -18,10 +23,10 @@ class Cutting {
 
   const BatchChoice& batch() const { return batch_; }
 
-  // The first that fits: usual rows, fewer, blocks again, one row. Without
-  // one, the smallest.
+  // The first that fits: usual rows, fewer, no packed copies, blocks again, one
+  // row. Without one, the smallest.
   Cut choose() const;
-  Cut at(std::int64_t rows, const std::string& policy) const;
+  Cut at(std::int64_t rows, const CutPolicy& policy) const;
   // Where the batch policy takes the rows: doubled while a step takes less than
   // half of the budget, as long as the whole process stays within it.
   std::int64_t settle(const Cut& cut) const;
@@ -32,7 +37,8 @@ class Cutting {
   const PlanMachine& machine_;
   BatchChoice batch_;
 
-  MemoryQuestion question(std::int64_t rows, const std::string& policy) const;
+  std::vector<CutPolicy> policies() const;
+  MemoryQuestion question(std::int64_t rows, const CutPolicy& policy) const;
 };
 
 }  // namespace hearth::train

@@ -68,6 +68,11 @@ void explain(Plan& plan, const Cutting& cutting, const Recipe& recipe) {
         "all blocks are computed again: activations would not fit otherwise"
     );
   }
+  if (plan.packed == "head" && recipe.train.packed == "auto") {
+    why.emplace_back(
+        "only the head stays packed: copies of the other matrices would not fit"
+    );
+  }
 }
 
 }  // namespace
@@ -97,13 +102,14 @@ Plan make_plan(
   const Cut cut = cutting.choose();
   Plan plan;
   plan.rows = cut.rows;
-  plan.checkpointing = cut.checkpointing;
+  plan.checkpointing = cut.policy.checkpointing;
+  plan.packed = cut.policy.packed;
   plan.fits = cut.fits;
   plan.budget = machine.budget;
   plan.budget_reason = machine.budget_reason;
   plan.peak_gflops = machine.peak_gflops;
   plan.settled_rows = cut.fits ? cutting.settle(cut) : cut.rows;
-  plan.memory = cutting.at(plan.settled_rows, cut.checkpointing).memory;
+  plan.memory = cutting.at(plan.settled_rows, cut.policy).memory;
   plan.accumulation =
       (cutting.batch().all + plan.settled_rows - 1) / plan.settled_rows;
   if (!cut.fits) {
@@ -150,6 +156,7 @@ Json Plan::to_json() const {
       {"settled_micro_batch", settled_rows},
       {"accumulation", accumulation},
       {"checkpointing", checkpointing},
+      {"packed", packed},
       {"reasons", reasons},
       {"step_flops", step_flops}
   };

@@ -39,6 +39,7 @@ struct Plan {
   std::int64_t settled_rows = 0;  // where the batch policy takes them
   std::int64_t accumulation = 1;  // micro-batches of a step, settled
   std::string checkpointing;      // none, all or a number
+  std::string packed;             // all or head
   std::vector<std::string> reasons;
   MemoryTable memory;
   std::size_t budget = 0;

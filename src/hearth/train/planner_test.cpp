@@ -73,7 +73,7 @@ TEST(MemoryModel, ActivationsGrowWithRowsAndShrinkWithCheckpointing) {
   EXPECT_GT(activations(16, "2"), activations(16, "all"));
 }
 
-TEST(Planner, TakesFewerRowsThenBlocksAgainAsTheBudgetShrinks) {
+TEST(Planner, GivesUpRowsThenCopiesThenActivationsAsTheBudgetShrinks) {
   Recipe r = small_recipe();
   r.model.layers = 8;
   r.train.tokens_per_step = 16384;
@@ -81,16 +81,19 @@ TEST(Planner, TakesFewerRowsThenBlocksAgainAsTheBudgetShrinks) {
   EXPECT_EQ(free.checkpointing, "none");
   EXPECT_EQ(free.rows, 64);
   Plan last = free;
-  bool fewer = false, again = false;
+  bool fewer = false, bare = false, again = false;
   for (std::size_t budget = free.memory.total(); last.fits;
-       budget = budget * 9 / 10) {
+       budget = budget * 98 / 100) {
     last = plan_of(r, budget);
     if (!last.fits) break;
     EXPECT_LE(last.memory.total(), budget);
-    fewer = fewer || (last.rows < 64 && last.checkpointing == "none");
+    const bool kept = last.checkpointing == "none";
+    fewer = fewer || (last.rows < 64 && last.packed == "all" && kept);
+    bare = bare || (last.packed == "head" && kept);
     again = again || last.checkpointing == "all";
   }
   EXPECT_TRUE(fewer);
+  EXPECT_TRUE(bare);
   EXPECT_TRUE(again);
 }
 
@@ -98,13 +101,32 @@ TEST(Planner, AdviceFitsWhenItIsTaken) {
   Recipe r = small_recipe();
   r.train.micro_batch_size = 16;
   r.train.checkpointing = "none";
+  r.train.packed = "all";
   const std::size_t budget = plan_of(r, 0).memory.total() - (1 << 20);
   const Plan plan = plan_of(r, budget);
   ASSERT_FALSE(plan.fits);
-  EXPECT_EQ(plan.advice, "train.micro_batch_size=1");
+  EXPECT_EQ(plan.advice, "train.micro_batch_size=8");
   EXPECT_THROW(check_fits(plan), OutOfMemory);
-  r.train.micro_batch_size = 1;
+  r.train.micro_batch_size = 8;
   EXPECT_TRUE(plan_of(r, budget).fits);
+}
+
+// A step that is pinned on both sides keeps its size.
+TEST(Planner, AdviceLeavesTheUpdateAsItIs) {
+  Recipe r = small_recipe();
+  r.train.micro_batch_size = 16;
+  r.train.gradient_accumulation_steps = 2;
+  r.train.checkpointing = "none";
+  r.train.packed = "all";
+  const Plan whole = plan_of(r, 0);
+  const Plan plan = plan_of(r, whole.memory.total() - (1 << 20));
+  EXPECT_EQ(
+      plan.advice,
+      "train.micro_batch_size=8 train.gradient_accumulation_steps=4"
+  );
+  r.train.micro_batch_size = 8;
+  r.train.gradient_accumulation_steps = 4;
+  EXPECT_EQ(plan_of(r, 0).step_flops, whole.step_flops);
 }
 
 TEST(StepTime, TheShareOfPeakLiesBetweenMeasuredWidths) {

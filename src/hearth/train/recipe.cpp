@@ -27,6 +27,10 @@ void TrainSection::fields(FieldVisitor& v) {
   v("checkpointing", checkpointing,
     "blocks computed again in the backward pass: auto, none, all, or every "
     "k-th as a number");
+  v("packed", packed,
+    "trained matrices that are also kept as products read them: auto, all, or "
+    "head (the others are packed in every pass: slower, 4 bytes a weight less)",
+    one_of({"auto", "all", "head"}));
   v("eval_interval", eval_interval, "micro-batches evaluated together",
     between(1, 64));
   v("memory", memory, "byte budget such as 6G, or auto");

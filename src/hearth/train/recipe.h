@@ -26,6 +26,7 @@ struct TrainSection {
   std::int64_t shape_guarantee = 0;
   std::string precision = "bf16";
   std::string checkpointing = "auto";
+  std::string packed = "auto";
   std::int64_t eval_interval = 1;
   std::string memory = "auto";
   bool dynamic_batch = true;

@@ -15,14 +15,7 @@ namespace {
 
 mx::Dtype compute_of(const std::string& precision) {
   if (precision == "fp32") return mx::float32;
-  if (precision == "bf16") return mx::bfloat16;
-  if (ops::on_cpu({})) {
-    throw UsageError(
-        "train.precision fp16 needs a GPU; this device computes in fp32 or "
-        "bf16"
-    );
-  }
-  return mx::float16;
+  return precision == "bf16" ? mx::bfloat16 : mx::float16;
 }
 
 // A recipe without data.tokenizer takes the model's own.
@@ -77,7 +70,7 @@ void start_adapters(Session& s) {
   models::attach_adapters(*s.model, *s.base, *s.recipe.lora);
   for (nn::Parameter* p : s.model->parameters().trainable()) {
     nn::initialize(*p, s.recipe.run.seed, s.model->config().layers);
-    if (p->matrix && ops::on_cpu({})) {
+    if (p->matrix && ops::ours({}, s.compute)) {
       nn::pack(*p, s.compute, ops::PackedOrders::both);
     }
   }
@@ -119,6 +112,12 @@ std::unique_ptr<Objective> make_objective(const Session& s) {
 
 }  // namespace
 
+void keep_head_packed_alone(models::Decoder& model) {
+  for (const nn::Linear* linear : model.linears()) {
+    if (linear->weight().trainable) linear->weight().packed.reset();
+  }
+}
+
 std::vector<bool> checkpointed_layers(const std::string& policy, int layers) {
   const auto n = static_cast<std::size_t>(layers);
   if (policy == "none" || policy == "auto") return {};
@@ -143,6 +142,7 @@ Session open_session(Recipe recipe, const PrepareData& prepare) {
     load_base(s);
     if (s.recipe.lora) start_adapters(s);
   }
+  if (s.recipe.train.packed == "head") keep_head_packed_alone(*s.model);
   s.model->set_checkpointing(checkpointed_layers(
       s.recipe.train.checkpointing, s.model->config().layers
   ));

@@ -36,6 +36,10 @@ struct Session {
 using PrepareData = std::function<data::PreparedData(const data::DataConfig&)>;
 Session open_session(Recipe recipe, const PrepareData& prepare);
 
+// Of the matrices that are trained only the head's packed copies are kept: the
+// others are packed anew by every op that multiplies by them.
+void keep_head_packed_alone(models::Decoder& model);
+
 // One flag a layer for train.checkpointing; empty for none. `auto` is what the
 // planner has set; here it means none.
 std::vector<bool> checkpointed_layers(const std::string& policy, int layers);

@@ -155,7 +155,10 @@ StepMetrics Trainer::train_step() {
   m.memory = memory_usage().peak;
   peak_ = std::max(peak_, m.memory);
   // A short batch has fewer rows, too, and says nothing about memory.
-  policy_.update(shrunk ? rows : policy_.rows(), m.memory, memory_budget());
+  const std::uint32_t before = policy_.rows();
+  policy_.update(shrunk ? rows : before, m.memory, memory_budget());
+  // Arrays of other rows are of other sizes: those that are kept serve nobody.
+  if (policy_.rows() != before) mx::clear_cache();
   m.step = step_, m.steps = steps_, m.tokens = tokens_;
   m.stall_ms = 1e3 * (loader_->stats().stall_seconds - stalled);
   if (!m.skipped) {
