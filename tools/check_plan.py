@@ -51,6 +51,12 @@ GRID = [
     ("muon", ["optim.name=muon"]),
     ("lion, together", ["optim.name=lion", "train.micro_batch_size=4",
                         "train.eval_interval=2"]),
+    ("rows that grow", ["train.micro_batch_size=0",
+                        "train.tokens_per_step=16384"]),
+    ("sixteen together", ["train.micro_batch_size=1",
+                          "train.eval_interval=16"]),
+    ("head packed alone", ["model.dim=512", "model.heads=8", "model.ffn=1408",
+                           "train.packed=head", "train.micro_batch_size=2"]),
     ("@lora", ["lora.rank=16"]),
     ("@lora everywhere, checkpointed",
      ["lora.rank=8", "lora.targets=[q_proj,k_proj,v_proj,o_proj,gate_proj,"

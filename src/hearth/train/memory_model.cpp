@@ -133,7 +133,7 @@ PassShape pass_shape(models::Decoder& decoder, const MemoryQuestion& q) {
   PassShape p;
   p.model = q.model;
   p.trained = !q.lora;
-  p.activate_again = !q.model.gate;
+  p.activate_again = !q.model.gate && !q.lora;
   p.adapter_noise = q.lora && q.lora->dropout > 0;
   p.joined =
       !p.adapter_noise && !(q.lora && q.lora->dora) && q.quantized_bytes == 0;

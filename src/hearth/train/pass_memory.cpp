@@ -322,7 +322,7 @@ class Walk {
   Stream block_gradient(Stream d, Kept& k, bool first) {
     Id dm = d.branch;
     if (m_.sandwich_norms) dm = plain_norm_gradient(dm, k.m, m_.dim);
-    if (s_.activate_again && s_.trained) {
+    if (s_.activate_again) {
       k.act = wide(m_.ffn);
       pool_.op();
     }
