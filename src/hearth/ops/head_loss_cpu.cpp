@@ -13,6 +13,7 @@
 
 #include "hearth/kernels/table.h"
 #include "hearth/ops/gemm.h"
+#include "hearth/ops/head_loss_plan.h"
 
 namespace hearth::ops {
 namespace {
@@ -21,152 +22,7 @@ using kernels::Bf16;
 using kernels::GemmFamily;
 using kernels::GemmScalar;
 
-constexpr long kMaxChunk = 512, kMinChunk = 32;
-constexpr long kBlock = 32;  // rows and columns
-// Logits a thread holds before they become exponentials: most of its cache.
-// Tiles copy their rows of h for every stretch, so they take longer ones.
-constexpr long kStretchFloats = 96 * 1024, kTileStretchFloats = 192 * 1024;
-
-// Hands out pieces of scratch; without memory it only counts.
-class Arena {
- public:
-  explicit Arena(std::byte* base) : base_(base) {}
-  template <class T>
-  T* take(long count) {
-    const std::size_t at = used_;
-    used_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
-    return base_ ? reinterpret_cast<T*>(base_ + at) : nullptr;
-  }
-  std::size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  std::size_t used_ = 0;
-};
-
-// What a row of a chunk leaves behind.
-struct RowState {
-  float scale;  // s above
-  float loss, weight;
-};
-
-long whole_blocks(long n) {
-  return (n + kBlock - 1) / kBlock * kBlock;
-}
-long element_bytes(GemmScalar type) {
-  return type == GemmScalar::bf16 ? 2 : 4;
-}
-// A row apart from the next by an odd number of lines, so that rows do not
-// fall into the same cache sets.
-long padded(long n, long per_line) {
-  const long lines = (n + per_line - 1) / per_line;
-  return (lines + (lines % 2 == 0 ? 1 : 0)) * per_line;
-}
-
-// Sizes and places of everything in scratch, worked out once without memory to
-// learn the size and once with.
-struct Plan {
-  const HeadLossTask& t;
-  const GemmFamily& family;
-  bool gradients, running;  // running: the softmax is joined up as it comes
-  bool tiles, blocks;       // blocks: exponentials lie as tiles read them
-  long chunk = 0;
-  long block_rows, stretch;  // what a thread does at a time
-  long logits_stride;        // of whole rows, in floats
-
-  std::byte *gemm = nullptr, *forward = nullptr, *backward = nullptr;
-  float* stretches = nullptr;  // per thread, when running
-  std::byte* rows = nullptr;   // logits, exponentials or gradients of a chunk
-  std::byte *h = nullptr, *scaled_h = nullptr;
-  float* dh = nullptr;
-  RowState* states = nullptr;
-  int* active = nullptr;
-  std::size_t bytes = 0;
-
-  Plan(
-      const HeadLossTask& task,
-      const GemmFamily& f,
-      int threads,
-      std::byte* base
-  )
-      : t(task), family(f), gradients(task.dh != nullptr) {
-    running = t.terms.soft_cap == 0 && t.terms.label_smoothing == 0 &&
-              t.terms.divergence == kernels::Divergence::none &&
-              (t.type == GemmScalar::bf16 || !gradients);
-    // Tiles want B to serve many rows; vectors have tall blocks of their own.
-    tiles = family.rows >= 32;
-    block_rows = tiles ? 256 : 96;
-    stretch = (tiles ? kTileStretchFloats : kStretchFloats) / block_rows /
-              family.columns * family.columns;
-    blocks = running && gradients && family.reads_blocks;
-    logits_stride = padded(t.vocabulary, 16);
-    choose_chunk();
-    bytes = lay_out(base, threads);
-  }
-
-  long row_bytes() const {
-    if (!running) return logits_stride * 4;
-    if (blocks) return whole_blocks(t.vocabulary) * 2;
-    return gradients ? padded(t.vocabulary, 32) * 2 : 0;
-  }
-  long h_stride() const { return blocks ? whole_blocks(t.dim) : t.dim; }
-  // Elements from 32 exponentials of a row to the next 32.
-  long exponential_step() const { return blocks ? kBlock * kBlock : kBlock; }
-  // Whether the companion is missing or lacks an order that is wanted.
-  bool packs_itself() const {
-    if (t.packed_later) return false;
-    return !t.packed || &t.packed->family() != &family ||
-           (gradients && !t.packed->backward());
-  }
-  // Gradient rows as the products read them.
-  long gradient_stride() const { return row_bytes() / element_bytes(t.type); }
-
- private:
-  // As large as the limit allows. Where chunks end decides how dW is summed,
-  // so the number of threads must not matter.
-  void choose_chunk() {
-    chunk = kMinChunk;
-    const std::size_t least = lay_out(nullptr, 1);
-    chunk = 2 * kMinChunk;
-    const std::size_t step = lay_out(nullptr, 1) - least;
-    std::size_t spare = t.scratch_limit > least ? t.scratch_limit - least : 0;
-    // Tiles multiply a chunk in about the time that adding up dW takes; vectors
-    // are so much slower that half of it is as good.
-    if (!tiles && !packs_itself()) spare /= 2;
-    const auto steps = static_cast<long>(spare / step);
-    chunk = std::min(kMaxChunk, kMinChunk * (1 + steps));
-    chunk = std::min(chunk, std::max(t.tokens, 1L));
-  }
-
-  std::size_t lay_out(std::byte* base, int threads) {
-    Arena arena(base);
-    const bool own = packs_itself();
-    gemm = arena.take<std::byte>(static_cast<long>(
-        weight_gradient_scratch_bytes(family, chunk, t.dim, threads)
-    ));
-    const auto packed = [&](long n, long k) {
-      return arena.take<std::byte>(
-          own ? static_cast<long>(family.packed_bytes(n, k)) : 0
-      );
-    };
-    forward = packed(t.vocabulary, t.dim);
-    if (gradients) backward = packed(t.dim, t.vocabulary);
-    if (running) stretches = arena.take<float>(threads * block_rows * stretch);
-    rows = arena.take<std::byte>(whole_blocks(chunk) * row_bytes());
-    h = arena.take<std::byte>(
-        whole_blocks(chunk) * h_stride() * element_bytes(t.type)
-    );
-    if (gradients) {
-      if (running) {
-        scaled_h = arena.take<std::byte>(chunk * t.dim * element_bytes(t.type));
-      }
-      dh = arena.take<float>(chunk * t.dim);
-    }
-    states = arena.take<RowState>(chunk);
-    active = arena.take<int>(t.tokens);
-    return arena.used();
-  }
-};
+constexpr long kBlock = HeadLossPlan::kBlock;
 
 class HeadLoss {
  public:
@@ -207,7 +63,7 @@ class HeadLoss {
   const kernels::HeadLossKernels& kernels_;
   const GemmFamily& family_;
   const HeadLossTask& t_;
-  const Plan p_;
+  const HeadLossPlan p_;
   const std::byte *forward_ = nullptr, *backward_ = nullptr;
   bool valid_ = true;
 
@@ -503,7 +359,7 @@ std::size_t head_loss_scratch_bytes(
     const GemmFamily& family,
     int threads
 ) {
-  return Plan(task, family, threads, nullptr).bytes;
+  return HeadLossPlan(task, family, threads, nullptr).bytes;
 }
 
 void run_head_loss(
