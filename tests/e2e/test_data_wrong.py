@@ -23,7 +23,7 @@ class Wrong(unittest.TestCase):
             "cut.json": '{"model":', "other.json": '{"a": 1}', "list.json": "[3]", "loop.jinja": "{% for x in %}", "plain.jinja": "{{ messages }}",
             "good.json": '[{"role": "user", "content": "x"}]', "nobody.json": '[{"role": "user"}]',
             "bad.jsonl": '{"text": 3}\nnope\n', "broken.yaml": "data: {train: a", "typo.yaml": "data: {lenght: 3}",
-            "array.json": '[{"text": "a"},\n {"text": "b"}]\n',
+            "array.json": '[{"text": "a"}\n {"text": "b"}]\n',
         }
         for name, text in files.items():
             (cls.root / name).write_text(text)
@@ -143,7 +143,7 @@ class Wrong(unittest.TestCase):
             ("usable record, got none", "data prepare --data empty.jsonl -t t.json -o c"),
             ("the first, bad.jsonl:1", "data prepare --data bad.jsonl -t t.json -o c"),
             ("bad.jsonl:1: column 10", "data prepare --data bad.jsonl -t t.json -o c --on-bad-line fatal"),
-            ("one JSON object, got an array", "data prepare --data array.json -t t.json -o c"),
+            ("array.json:2: a comma must stand between", "data prepare --data array.json -t t.json -o c"),
             ("must be one of skip, fatal", "data prepare --data a.jsonl -t t.json -o c --on-bad-line maybe"),
             ("the bytes are neither", "data prepare --data plain.jsonl.gz -t t.json -o c --on-bad-line fatal"),
             ("cut short", "data prepare --data cut.jsonl.gz -t t.json -o c --on-bad-line fatal"),

@@ -93,6 +93,14 @@ std::uint64_t DocumentSet::length(std::uint64_t document) const {
   return p.shard->length(p.index);
 }
 
+bool DocumentSet::all_trained(std::uint64_t document) const {
+  const Place p = place(document);
+  if (!p.shard->has_spans()) return true;
+  const auto spans = p.shard->spans(p.index);
+  return spans.size() == 1 && spans[0].begin == 0 &&
+         spans[0].end == p.shard->length(p.index);
+}
+
 TokenCache::TokenCache(const std::string& folder)
     : folder_(folder), manifest_(read_manifest(folder)) {
   train_.resize(manifest_.sources.size());

@@ -97,6 +97,8 @@ class DocumentSet {
   bool pairs() const { return pairs_; }
   Place place(std::uint64_t document) const;
   std::uint64_t length(std::uint64_t document) const;
+  // Whether every token of it carries loss, as in plain text.
+  bool all_trained(std::uint64_t document) const;
 
  private:
   friend class TokenCache;

@@ -34,6 +34,7 @@ void hash_settings(ContentHash& hash, const CacheSettings& s) {
         &f.rejected, &r.separator}) {
     hash.field(*name);
   }
+  if (!f.input.empty()) hash.field("input").field(f.input);
   // What a bad line does decides whether there are shards, not what is in
   // them.
   hash.field(r.max_line_bytes).field(r.max_text_bytes);

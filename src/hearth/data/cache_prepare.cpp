@@ -74,6 +74,15 @@ FileHandle lock_folder(const std::string& folder) {
   return handle;
 }
 
+// What an earlier call skipped is what this one must not.
+void refuse_bad_lines(const CacheReport& report, const CacheSettings& s) {
+  if (s.read.on_bad_line != BadLinePolicy::kFatal || report.bad_lines == 0) {
+    return;
+  }
+  const BadLine& first = report.first_bad_lines.at(0);
+  throw FormatError::at(first.file, static_cast<long>(first.line), first.what);
+}
+
 }  // namespace
 
 PrepareResult prepare_cache(
@@ -95,11 +104,13 @@ PrepareResult prepare_cache(
     // A build that was killed between its last two writes leaves its journal.
     fs::remove(fs::path(result.folder) / kJournalName);
     result.report = TokenCache(result.folder).manifest().report;
+    refuse_bad_lines(result.report, settings);
   } else {
     CacheBuilder builder(
         sources, settings, encoder, options, result.folder, key
     );
     result.resumed = builder.resume();
+    refuse_bad_lines(builder.report(), settings);
     builder.run();
     result.report = builder.report();
     result.new_bytes = builder.new_bytes();

@@ -90,7 +90,7 @@ std::string CacheReport::to_text() const {
   line("with loss", share(trained_tokens, tokens));
   line("text", format_bytes(bytes));
   line("duplicates", share(duplicates, documents));
-  line("truncated", share(truncated, documents));
+  if (truncated) line("max_tokens", share(truncated, documents) + " cut");
   if (untrained) line("no loss", share(untrained, documents));
   if (empty) line("empty", share(empty, documents));
   if (replaced_characters) {

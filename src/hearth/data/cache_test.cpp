@@ -237,6 +237,25 @@ TEST(Cache, BadLineIsFatalWhenAsked) {
   }
 }
 
+// What a call that skips has made is not what a call that does not wants.
+TEST(Cache, BadLineIsFatalInACacheThatIsThereToo) {
+  TempFolder t;
+  const auto file = t.write("a.jsonl", "{\"text\": \"x\"}\n{\"text\": 5}\n");
+  CacheSettings settings;
+  EXPECT_EQ(
+      prepare(find_sources({file}), t / "c", settings).report.bad_lines, 1u
+  );
+  settings.read.on_bad_line = BadLinePolicy::kFatal;
+  try {
+    prepare(find_sources({file}), t / "c", settings);
+    FAIL();
+  } catch (const FormatError& e) {
+    EXPECT_NE(std::string(e.what()).find(file + ":2: "), std::string::npos);
+  }
+  settings.read.on_bad_line = BadLinePolicy::kSkip;
+  EXPECT_TRUE(prepare(find_sources({file}), t / "c", settings).reused);
+}
+
 TEST(Cache, LimitTakesTheFirstRecordsOfEachSource) {
   TempFolder t;
   const auto sources = find_sources(

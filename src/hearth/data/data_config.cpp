@@ -38,13 +38,11 @@ bool is_share(std::string_view text) {
           text.find_first_not_of("0123456789.%") == std::string_view::npos);
 }
 
-bool has_text_only(const std::vector<DataSource>& sources) {
-  for (const auto& s : sources) {
-    for (const auto& f : s.files) {
-      if (f.format != FileFormat::kText) return false;
-    }
-  }
-  return !sources.empty();
+Overlong overlong_of(const std::string& name) {
+  return name == "split"      ? Overlong::kSplit
+         : name == "truncate" ? Overlong::kTruncate
+         : name == "drop"     ? Overlong::kDrop
+                              : Overlong::kAuto;
 }
 
 // data.tokenizer when it is a map, under its full name so that errors say it.
@@ -80,6 +78,7 @@ void FieldNamesConfig::fields(FieldVisitor& v) {
   v("text", names.text, "field with a whole text");
   v("prompt", names.prompt, "field with a prompt");
   v("completion", names.completion, "field with its completion");
+  v("input", names.input, "field that follows the prompt; empty: none");
   v("messages", names.messages, "field with a chat");
   v("tools", names.tools, "field with tool schemas");
   v("chosen", names.chosen, "field with the preferred answer");
@@ -95,13 +94,13 @@ void DataConfig::fields(FieldVisitor& v) {
   v("template", chat_template,
     "chat template: auto, none, chatml (built in), or a file");
   v("mask", mask, "what carries loss", one_of({"assistant", "last", "all"}));
-  v("length", length, "tokens a row", at_least(1));
+  v("length", length, "tokens a row", between(1, 1 << 24));
   v("pack", pack, "several documents a row, attention kept inside each");
   v("arrange", arrange, "rows: auto follows pack",
     one_of({"auto", "pack", "pad", "stream", "concat"}));
   v("overlong", overlong,
-    "documents longer than a row; auto: plain text is "
-    "split, the rest cut",
+    "documents longer than a row; auto: plain text is split over rows, the "
+    "rest cut",
     one_of({"auto", "split", "truncate", "drop"}));
   v("limit", limit, "records taken from each source; 0: all", at_least(0));
   v("on_bad_line", on_bad_line, "a line that cannot be read",
@@ -110,12 +109,12 @@ void DataConfig::fields(FieldVisitor& v) {
   v("fields", names, "names of JSONL fields");
   v("cache", cache, "cache folder; empty: named by content");
   v("max_tokens", max_tokens, "cut documents in the cache; 0: never",
-    at_least(0));
+    between(0, 0xffffffff));
   v("shuffle", shuffle, "a new order each epoch");
   v("workers", workers, "loader threads; -1: chosen by measurement",
     between(-1, 256));
   v("prefetch", prefetch, "batches made ahead", between(1, 1024));
-  v("window", window, "documents arranged together", at_least(1));
+  v("window", window, "documents arranged together", between(1, 1 << 24));
 }
 
 std::vector<DataSource> data_sources(
@@ -143,6 +142,15 @@ std::vector<DataSource> data_sources(
     }
   }
   return sources;
+}
+
+std::string arrangement(const DataConfig& config) {
+  if (config.arrange != "auto") return config.arrange;
+  return config.pack ? "pack" : "pad";
+}
+
+bool holds_out(const DataConfig& config) {
+  return !is_share(config.valid) || parse_share(config.valid) > 0;
 }
 
 CacheSettings cache_settings(const DataConfig& config) {
@@ -221,18 +229,12 @@ LoaderConfig loader_config(
     std::uint64_t seed
 ) {
   LoaderConfig c;
-  const std::string arrange = config.arrange != "auto" ? config.arrange
-                              : config.pack            ? "pack"
-                                                       : "pad";
+  const std::string arrange = arrangement(config);
   c.arrange = arrange == "pack"  ? Arrange::kPack
               : arrange == "pad" ? Arrange::kPad
                                  : Arrange::kStream;
   c.cross_documents = arrange == "concat";
-  const bool split = config.overlong == "split" ||
-                     (config.overlong == "auto" && has_text_only(sources));
-  c.overlong = split                       ? Overlong::kSplit
-               : config.overlong == "drop" ? Overlong::kDrop
-                                           : Overlong::kTruncate;
+  c.overlong = overlong_of(config.overlong);
   const auto length = static_cast<std::uint32_t>(config.length);
   c.shapes = {{length, 1}};
   c.tokens_per_batch =

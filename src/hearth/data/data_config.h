@@ -52,6 +52,10 @@ std::vector<DataSource> data_sources(
     const DataConfig& config,
     const std::string& generated = {}
 );
+// How rows are made: data.arrange, where auto follows data.pack.
+std::string arrangement(const DataConfig& config);
+// Whether documents are asked to be held out, by a share or by files.
+bool holds_out(const DataConfig& config);
 CacheSettings cache_settings(const DataConfig& config);
 EncodeSettings encode_settings(const DataConfig& config);
 // The tokenizer's path; throws UsageError when the config names none.

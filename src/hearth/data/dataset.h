@@ -15,6 +15,8 @@ enum class BadLinePolicy { kSkip, kFatal };
 struct RecordFields {
   std::string text = "text";
   std::string prompt = "prompt", completion = "completion";
+  std::string
+      input;  // what the prompt is about, after it; empty: no such field
   std::string messages = "messages", tools = "tools";
   std::string chosen = "chosen", rejected = "rejected";
 };

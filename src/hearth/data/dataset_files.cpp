@@ -176,9 +176,8 @@ double parse_share(std::string_view text) {
   if (!number || !(share >= 0) || share >= 1) {
     throw UsageError(
         fmt::format(
-            "[data.parse_share] a share must be like 2% or 0.02 and below 1, "
-            "got "
-            "'{}'",
+            "[data.parse_share] a held-out share must be like 2% or 0.02 and "
+            "below 1, got '{}'",
             text
         )
     );

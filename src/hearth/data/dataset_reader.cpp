@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hearth/base/error.h"
+
 namespace hearth::data {
 namespace {
 
@@ -13,8 +15,48 @@ constexpr std::size_t kChunkRecords = 4096;
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+constexpr std::string_view kSpace = " \t\r\n";
+
 bool blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return text.find_first_not_of(kSpace) == std::string_view::npos;
+}
+
+bool begins_an_array(const std::string& path) {
+  const auto stream = open_stream(path);
+  std::string text;
+  char block[4096];
+  while (const auto got = stream->read(block)) {
+    text.append(block, got);
+    std::string_view rest = text;
+    if (rest.starts_with(kByteOrderMark)) {
+      rest.remove_prefix(kByteOrderMark.size());
+    }
+    if (!blank(rest)) return rest[rest.find_first_not_of(kSpace)] == '[';
+    if (text.size() > kBlock) return false;
+  }
+  return false;
+}
+
+// Where the JSON value at `at` ends, strings and nesting seen; npos when that
+// is not in the text. Whether it is JSON is for others to say.
+std::size_t value_end(std::string_view text, std::size_t at) {
+  std::size_t depth = 0;
+  for (bool quoted = false; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted) {
+      at += c == '\\';
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (depth == 0 && (c == ',' || c == ']' || c == '}')) {
+      return at;
+    } else if (c == '}' || c == ']') {
+      if (--depth == 0) return at + 1;
+    }
+  }
+  return std::string_view::npos;
 }
 
 // The latest place in [low, high] where text may be cut: after a newline, else
@@ -41,8 +83,10 @@ RecordReader::RecordReader(
     ReadPosition from
 )
     : settings_(settings),
+      path_(file.path),
       format_(file.format),
-      stream_(open_stream(file.path, from.offset)),
+      array_(format_ == FileFormat::kJsonl && begins_an_array(path_)),
+      stream_(open_stream(path_, from.offset)),
       position_(from) {}
 
 bool RecordReader::fill() {
@@ -57,7 +101,8 @@ bool RecordReader::fill() {
   return !at_end_;
 }
 
-bool RecordReader::cut(std::size_t& searched, Cut& out) const {
+bool RecordReader::cut(std::size_t& searched, Cut& out) {
+  if (array_) return cut_item(out);
   return format_ == FileFormat::kJsonl ? cut_line(searched, out)
                                        : cut_text(searched, out);
 }
@@ -65,11 +110,11 @@ bool RecordReader::cut(std::size_t& searched, Cut& out) const {
 bool RecordReader::cut_line(std::size_t& searched, Cut& out) const {
   const auto newline = buffer_.find('\n', begin_ + searched);
   if (newline != std::string::npos) {
-    out = {newline, newline + 1};
+    out = {begin_, newline, newline + 1};
     return true;
   }
   searched = buffer_.size() - begin_;
-  out = {buffer_.size(), buffer_.size()};
+  out = {begin_, buffer_.size(), buffer_.size()};
   return at_end_ && searched > 0;
 }
 
@@ -82,26 +127,74 @@ bool RecordReader::cut_text(std::size_t& searched, Cut& out) const {
   const auto found =
       mark.empty() ? std::string::npos : buffer_.find(mark, begin_ + searched);
   if (found != std::string::npos && found - begin_ <= most) {
-    out = {found, found + mark.size()};
+    out = {begin_, found, found + mark.size()};
     return true;
   }
   if ((have >= need || at_end_) && have > most) {
     const std::string_view text(buffer_.data() + begin_, have);
     const auto at = begin_ + cut_point(text, most / 2, most);
-    out = {at, at};
+    out = {begin_, at, at};
     return true;
   }
   searched = have > mark.size() ? have - mark.size() : 0;
-  out = {buffer_.size(), buffer_.size()};
+  out = {begin_, buffer_.size(), buffer_.size()};
   return at_end_ && have > 0;
+}
+
+void RecordReader::broken_array(std::size_t at, const char* what) const {
+  const auto from = buffer_.begin() + static_cast<long>(begin_);
+  const auto line =
+      static_cast<long>(position_.line) +
+      std::count(from, from + static_cast<long>(at - begin_), '\n');
+  throw FormatError::at(path_, line, what);
+}
+
+// From where the item before ended: a comma, or the bracket that opens the
+// array, then the item; or the bracket that closes it.
+bool RecordReader::cut_item(Cut& out) {
+  if (closed_) return false;
+  const std::string_view all = buffer_;
+  const bool first = position_.offset == 0;
+  const auto token = [&](std::size_t from) {
+    return std::min(all.find_first_not_of(kSpace, from), all.size());
+  };
+  const bool mark = first && all.substr(begin_).starts_with(kByteOrderMark);
+  std::size_t at = token(begin_ + (mark ? kByteOrderMark.size() : 0));
+  bool closes = !first && at < all.size() && all[at] == ']';
+  if (!closes && at < all.size()) {
+    if (all[at] != (first ? '[' : ',')) {
+      broken_array(at, "a comma must stand between an array's records");
+    }
+    at = token(at + 1);
+    closes = first && at < all.size() && all[at] == ']';
+  }
+  if (closes) return close_array(token(at + 1), out);
+  const std::size_t end = value_end(all, at);
+  if (end == std::string_view::npos) {
+    if (at_end_) broken_array(at, "the array of records does not end");
+    return false;
+  }
+  if (end == at) broken_array(at, "a record must stand before this");
+  out = {at, end, end};
+  return true;
+}
+
+// What follows the array must be blank, to the end of the file.
+bool RecordReader::close_array(std::size_t at, Cut& out) {
+  if (at < buffer_.size()) broken_array(at, "nothing may follow the array");
+  out = {at, at, at};
+  closed_ = at_end_;
+  return closed_;
 }
 
 void RecordReader::take(const Cut& cut, RawChunk& chunk) {
   const char* from = buffer_.data() + begin_;
   const std::string_view all(from, cut.next - begin_);
-  std::string_view text(from, cut.end - begin_);
+  std::string_view text(buffer_.data() + cut.begin, cut.end - cut.begin);
   RawRecord record;
+  const std::string_view before(from, cut.begin - begin_);
   record.line = position_.line;
+  record.line += std::count(before.begin(), before.end(), '\n');
   record.too_long =
       format_ == FileFormat::kJsonl && text.size() > settings_.max_line_bytes;
   if (position_.offset == 0 && text.starts_with(kByteOrderMark)) {
@@ -156,6 +249,7 @@ bool RecordReader::next(RawChunk& chunk) {
       searched = 0;
     } else if (format_ == FileFormat::kJsonl &&
                buffer_.size() - begin_ > settings_.max_line_bytes) {
+      if (array_) broken_array(begin_, "a record of an array is too long");
       skip_long_line(chunk);
       searched = 0;
     } else if (!chunk.records.empty()) {

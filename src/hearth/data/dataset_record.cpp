@@ -22,7 +22,7 @@ std::size_t count_replacements(std::string_view text) {
 // Which members a line had, and as what.
 struct Found {
   bool text = false, prompt = false, completion = false, messages = false;
-  bool chosen = false, rejected = false;
+  bool chosen = false, rejected = false, input = false;
 };
 
 class LineReader {
@@ -48,6 +48,9 @@ class LineReader {
     const auto& f = fields_;
     if (key == f.text) return text(f.text, out_.text, found_.text);
     if (key == f.prompt) return text(f.prompt, out_.prompt, found_.prompt);
+    if (!f.input.empty() && key == f.input) {
+      return text(f.input, out_.input, found_.input);
+    }
     if (key == f.completion) {
       return text(f.completion, out_.completion, found_.completion);
     }
@@ -153,7 +156,7 @@ Record::Kind kind_of(
 }  // namespace
 
 void Record::clear() {
-  text.clear(), prompt.clear(), completion.clear();
+  text.clear(), prompt.clear(), completion.clear(), input.clear();
   chosen.clear(), rejected.clear();
   messages = tools = chosen_messages = rejected_messages = nullptr;
   replaced = 0;
@@ -191,6 +194,7 @@ void RecordParser::parse(
   }
   const Found found = LineReader(bytes, settings_.fields, out).read();
   out.kind = kind_of(found, out, settings_.fields);
+  if (!out.input.empty()) out.prompt += "\n\n" + out.input;
   // A member that the kind does not use must not reach the hash.
   if (out.kind != Record::Kind::kText) out.text.clear();
   if (out.kind == Record::Kind::kText || out.kind == Record::Kind::kChat) {

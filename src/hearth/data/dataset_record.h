@@ -18,6 +18,7 @@ struct Record {
   };
   Kind kind = Kind::kText;
   std::string text, prompt, completion, chosen, rejected;
+  std::string input;  // is part of the prompt once all is read
   Json messages, tools, chosen_messages, rejected_messages;
   std::size_t replaced = 0;  // invalid characters that became U+FFFD
 

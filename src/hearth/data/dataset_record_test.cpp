@@ -44,6 +44,26 @@ TEST(DatasetRecord, Kinds) {
   EXPECT_EQ(pair.rejected, "b");
 }
 
+TEST(DatasetRecord, AnInputFollowsThePrompt) {
+  ReadSettings settings;
+  settings.fields.prompt = "instruction";
+  settings.fields.completion = "output";
+  settings.fields.input = "input";
+  RecordParser parser(settings);
+  Record record;
+  parser.parse(
+      R"({"input":"freind","instruction":"Correct.","output":"friend"})",
+      FileFormat::kJsonl, record
+  );
+  EXPECT_EQ(record.prompt, "Correct.\n\nfreind");
+  EXPECT_EQ(record.completion, "friend");
+  parser.parse(
+      R"({"instruction":"Correct.","input":"","output":"friend"})",
+      FileFormat::kJsonl, record
+  );
+  EXPECT_EQ(record.prompt, "Correct.");
+}
+
 TEST(DatasetRecord, WhatIsWrongIsSaid) {
   EXPECT_NE(refusal("[1]").find("jq -c"), std::string::npos);
   EXPECT_NE(

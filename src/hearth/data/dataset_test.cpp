@@ -128,6 +128,46 @@ TEST(DatasetReader, LinesAreTheSamePlainGzipAndZstd) {
   EXPECT_EQ(read(t.write("e.jsonl.zst", frames), {}), plain);
 }
 
+// An array of records, written in several ways, is its items.
+TEST(DatasetReader, ItemsOfAnArrayAreRecords) {
+  TempFolder t;
+  std::string rows = "\xEF\xBB\xBF\n[\n", line = "[";
+  std::vector<std::string> items;
+  for (int i = 0; i < 3000; ++i) {
+    items.push_back(
+        "{\"text\": \"a ]},\\\" {[" + std::to_string(i) +
+        std::string(static_cast<std::size_t>(i % 300), 'x') + "\\\\\"}"
+    );
+    rows += (i ? "  ,\r\n  " : "  ") + items.back();
+    line += (i ? "," : "") + items.back();
+  }
+  for (const std::string& text : {rows + "\n]\n\n", line + "]"}) {
+    const auto plain = read(t.write("a.json", text), {});
+    ASSERT_EQ(plain.size(), items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      ASSERT_EQ(plain[i].text, items[i]);
+      ASSERT_EQ(plain[i].line, text[0] == '[' ? 1 : 3 + i);
+    }
+    EXPECT_EQ(read(t.write("b.json.gz", gzip(text)), {}), plain);
+    // From the end of any record on, the rest.
+    for (std::size_t i = 0; i < items.size(); i += 499) {
+      const auto rest = read(t / "a.json", {}, plain[i].next);
+      ASSERT_EQ(rest.size(), items.size() - i - 1);
+      ASSERT_TRUE(rest.empty() || rest.back() == plain.back());
+    }
+  }
+  EXPECT_TRUE(read(t.write("none.json", " [ ] \n"), {}).empty());
+  EXPECT_EQ(read(t.write("words.json", "[1, \"a,]\" ]"), {}).size(), 2u);
+}
+
+TEST(DatasetReader, ARecordOfAnArrayHasALimit) {
+  TempFolder t;
+  ReadSettings settings;
+  settings.max_line_bytes = 1000;
+  const std::string text = "[{\"text\": \"" + std::string(500'000, 'x');
+  EXPECT_THROW(read(t.write("a.json", text + "\"}]"), settings), FormatError);
+}
+
 TEST(DatasetReader, GoesOnAfterAnyRecord) {
   TempFolder t;
   ReadSettings settings;

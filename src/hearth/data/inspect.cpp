@@ -65,7 +65,6 @@ void view_batches(
     const InspectOptions& options,
     Inspection& out
 ) {
-  config.split = options.split;
   config.workers = 0;
   config.epochs = 1;
   Loader loader(std::move(cache), config);
@@ -145,6 +144,11 @@ Inspection inspect_cache(
       ));
     }
   }
+  loader.split = options.split;
+  for (const auto& s : loader.shapes) {
+    out.longest = std::max(out.longest, s.length);
+  }
+  out.overlong = find_overlong(*cache, loader);
   view_batches(std::move(cache), std::move(loader), options, out);
   return out;
 }

@@ -47,6 +47,8 @@ struct Inspection {
   std::vector<DocumentView> documents;
   std::vector<BatchView> batches;
   PackingView packing;
+  OverlongReport overlong;    // of the whole split
+  std::uint32_t longest = 0;  // row
   // What does not agree: a tokenizer or template that changed, text that does
   // not come back from its tokens.
   std::vector<std::string> drift;

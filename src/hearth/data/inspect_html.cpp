@@ -131,6 +131,8 @@ std::string inspection_to_html(const Inspection& in) {
       100 * in.packing.efficiency(), in.packing.batches, in.packing.truncated,
       in.packing.split, in.packing.dropped
   );
+  const std::string over = in.overlong.text(in.longest);
+  if (!over.empty()) out += fmt::format("<p class=w>{}</p>\n", escape(over));
   for (const auto& b : in.batches) out += batch_html(b);
   return out + "</html>\n";
 }

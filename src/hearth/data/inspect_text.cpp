@@ -111,6 +111,8 @@ std::string inspection_to_text(const Inspection& in, bool color) {
                : 0.0,
       p.documents, p.truncated, p.split, p.dropped, p.untrained
   );
+  const std::string over = in.overlong.text(in.longest);
+  if (!over.empty()) out += over + "\n";
   return out;
 }
 
@@ -154,6 +156,14 @@ Json inspection_to_json(const Inspection& in) {
                      {"trained", p.trained},    {"truncated", p.truncated},
                      {"split", p.split},        {"dropped", p.dropped},
                      {"untrained", p.untrained}};
+  const auto& o = in.overlong;
+  json["overlong"] = {
+      {"longest_row", in.longest},
+      {"split", o.split},
+      {"cut", o.cut},
+      {"dropped", o.dropped},
+      {"lost_tokens", o.lost_tokens}
+  };
   return json;
 }
 

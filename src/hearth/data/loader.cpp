@@ -31,7 +31,7 @@ class Loader::Engine {
   Engine(std::shared_ptr<const TokenCache> cache, LoaderConfig config)
       : cache_(std::move(cache)),
         config_(std::move(config)),
-        fingerprint_(loader_fingerprint(*cache_, config_)),
+        parts_(loader_parts(*cache_, config_)),
         planner_(cache_, config_),
         slots_(static_cast<std::size_t>(config_.prefetch)) {
     given_ = planner_.position();
@@ -52,10 +52,10 @@ class Loader::Engine {
     return true;
   }
 
-  Json state() const { return position_to_json(given_, fingerprint_); }
+  Json state() const { return position_to_json(given_, parts_, config_); }
 
   void restore(const Json& json) {
-    PlanPosition p = position_from_json(json, fingerprint_, *cache_, config_);
+    PlanPosition p = position_from_json(json, parts_, *cache_, config_);
     stop();
     planner_.seek(p);
     given_ = std::move(p);
@@ -87,7 +87,7 @@ class Loader::Engine {
 
   std::shared_ptr<const TokenCache> cache_;
   LoaderConfig config_;
-  std::string fingerprint_;
+  Json parts_;
   std::mutex plan_mutex_;
   Planner planner_;  // under plan_mutex_ once threads run
   PlanPosition given_;

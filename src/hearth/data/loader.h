@@ -20,8 +20,12 @@ enum class Arrange {
   kPack,    // several whole documents a row, best fit decreasing
 };
 
-// What happens to a document longer than the longest row.
-enum class Overlong { kSplit, kTruncate, kDrop };
+// What happens to a document longer than the longest row. kAuto splits one
+// whose every token carries loss, such as plain text, and cuts the others: the
+// later part of a chat lacks what it answers to. Documents that may be split
+// also fill the room that packing leaves in rows, with kSplit or where rows
+// have several lengths; with kAuto and one length those that fit stay whole.
+enum class Overlong { kAuto, kSplit, kTruncate, kDrop };
 
 struct LoaderConfig {
   Split split = Split::kTrain;
@@ -105,8 +109,9 @@ class Loader {
 
   // The position after the last batch that next() gave.
   Json state() const;
-  // Goes to such a position. Throws when it is of other data or another
-  // config; workers and prefetch may differ.
+  // Goes to such a position. Throws UsageError, saying what differs, when it
+  // is of other data or another config; workers and prefetch may differ, and
+  // epochs too, where documents are not in the middle of being arranged.
   void restore(const Json& state);
 
   LoaderStats stats() const;
@@ -118,8 +123,31 @@ class Loader {
   std::unique_ptr<Engine> engine_;
 };
 
+// What an epoch loses to documents longer than the longest row.
+struct OverlongReport {
+  std::uint64_t documents = 0, tokens = 0;  // of the split, in all
+  std::uint64_t split = 0, cut = 0, dropped = 0;
+  std::uint64_t lost_tokens = 0;  // of cut and dropped ones: never seen
+
+  // A line for people; empty when no document is too long.
+  std::string text(std::uint32_t longest) const;
+};
+OverlongReport find_overlong(
+    const TokenCache& cache,
+    const LoaderConfig& config
+);
+
 // Checks what can be checked without data.
 void check_loader_config(const LoaderConfig& config);
+
+// How many batches such a loader gives until its epochs are through, from the
+// beginning or from a position (Loader::state), by planning them all; nothing
+// is read but lengths. Throws UsageError for an endless one.
+std::uint64_t count_batches(
+    const std::shared_ptr<const TokenCache>& cache,
+    const LoaderConfig& config,
+    const Json& from = {}
+);
 
 // Tries worker counts against the demand and returns what it saw; the best
 // one, the smallest whose stall is under 0.5 % or else the least, is last.

@@ -57,8 +57,9 @@ LoaderConfig complete_config(LoaderConfig c) {
   if (c.arrange == Arrange::kPad && !c.shapes.empty()) {
     const std::uint32_t longest = c.shapes[0].length;
     if (c.buckets.empty()) {
-      for (std::uint32_t b = longest / 2; b >= 32 && b * 2 != 0; b /= 2) {
-        if (c.tokens_per_batch % b != 0) break;
+      // Halves, so that rows of pairs stay even.
+      for (std::uint32_t b = longest; b % 2 == 0 && b >= 64;) {
+        b /= 2;
         c.buckets.push_back(b);
       }
     }

@@ -106,6 +106,13 @@ bool Planner::trains(const DocumentPart& piece) const {
   return false;
 }
 
+bool Planner::may_split(std::uint32_t source, std::uint64_t document) const {
+  if (config_.overlong != Overlong::kAuto) {
+    return config_.overlong == Overlong::kSplit;
+  }
+  return cache_->sets(config_.split)[source].all_trained(document);
+}
+
 bool Planner::at_end(const PlanPosition& p) const {
   return config_.epochs > 0 && p.epoch >= config_.epochs;
 }

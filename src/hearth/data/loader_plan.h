@@ -65,6 +65,7 @@ class Planner {
 
   std::uint64_t length_of(std::uint32_t source, std::uint64_t doc) const;
   bool trains(const DocumentPart& piece) const;
+  bool may_split(std::uint32_t source, std::uint64_t document) const;
   bool at_end(const PlanPosition& p) const;
   // kStream
   bool next_stream(BatchPlan& plan);
@@ -85,6 +86,11 @@ class Planner {
       std::vector<DocumentPart>& pieces,
       std::size_t waiting,
       bool last
+  );
+  void fill_gaps(
+      std::vector<std::vector<DocumentPart>>& bins,
+      const std::vector<std::uint32_t>& capacities,
+      std::vector<DocumentPart>& pieces
   );
   void deal_rows(
       std::size_t first,

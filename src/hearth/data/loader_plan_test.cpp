@@ -1,6 +1,7 @@
 #include "hearth/data/loader_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -103,6 +104,35 @@ TEST(LoaderShapes, ProportionsHoldOnAverageWhenBlocksDoNotDivide) {
   EXPECT_NEAR(static_cast<double>(counts[1]) / steps, .30, .01);
   EXPECT_NEAR(static_cast<double>(counts[2]) / steps, .15, .01);
   EXPECT_EQ(shapes.guarantee(), 25u);
+}
+
+// What a short guarantee takes for the rare lengths is taken from the frequent
+// ones alike: 0.4, 0.4, 0.15, 0.05 of five steps are 1.5, 1.5, 1, 1.
+TEST(LoaderShapes, AGuaranteeTakesFromTheFrequentLengthsAlike) {
+  const ShapeSchedule shapes(
+      {{64, .4}, {128, .4}, {256, .15}, {512, .05}}, 10, RandomKey(5)
+  );
+  std::map<std::uint32_t, double> counts;
+  const std::uint64_t steps = 20000;
+  for (std::uint64_t s = 0; s < steps; ++s) ++counts[shapes.length_at(s)];
+  EXPECT_NEAR(counts[64] / steps, .3, .01);
+  EXPECT_NEAR(counts[128] / steps, .3, .01);
+  EXPECT_NEAR(counts[256] / steps, .2, .001);
+  EXPECT_NEAR(counts[512] / steps, .2, .001);
+}
+
+TEST(LoaderShapes, LengthsKeepTheirOrderOfFrequencyUnderAGuarantee) {
+  const ShapeSchedule shapes(
+      {{64, .6}, {128, .3}, {256, .06}, {512, .04}}, 19, RandomKey(6)
+  );
+  std::map<std::uint32_t, double> counts;
+  const std::uint64_t steps = 20000;
+  for (std::uint64_t s = 0; s < steps; ++s) ++counts[shapes.length_at(s)];
+  // Ten steps: 6, 3, 0.6, 0.4 become 16/3, 8/3, 1, 1.
+  EXPECT_NEAR(counts[64] / steps, 16. / 30, .01);
+  EXPECT_NEAR(counts[128] / steps, 8. / 30, .01);
+  EXPECT_NEAR(counts[256] / steps, .1, .001);
+  EXPECT_NEAR(counts[512] / steps, .1, .001);
 }
 
 }  // namespace

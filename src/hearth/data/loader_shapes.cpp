@@ -52,6 +52,28 @@ ShapeSchedule::ShapeSchedule(
         )
     );
   }
+  share_block();
+}
+
+// A shape too rare to come once a block gets one step of it; the others give
+// it up in proportion to what they have.
+void ShapeSchedule::share_block() {
+  shares_.clear();
+  for (const auto& s : shapes_) {
+    shares_.push_back(s.probability * static_cast<double>(block_));
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    double raised = 0, rest = 0;
+    for (auto& share : shares_) {
+      changed = changed || share < 1;
+      share = std::max(share, 1.0);
+      (share > 1 ? rest : raised) += share;
+    }
+    if (!changed || rest == 0) break;
+    const double scale = (static_cast<double>(block_) - raised) / rest;
+    for (auto& share : shares_) share *= share > 1 ? scale : 1;
+  }
 }
 
 std::uint32_t ShapeSchedule::longest() const {
@@ -67,14 +89,15 @@ void ShapeSchedule::draw(std::uint64_t block) const {
   const double start = random.uniform();
   std::vector<std::uint64_t> counts;
   double cumulative = 0, before = std::floor(start);
-  for (const auto& s : shapes_) {
-    cumulative += s.probability * static_cast<double>(block_);
+  for (const double share : shares_) {
+    cumulative += share;
     const bool last = counts.size() + 1 == shapes_.size();
     const double until =
         last ? static_cast<double>(block_) : std::floor(cumulative + start);
     counts.push_back(static_cast<std::uint64_t>(std::max(0.0, until - before)));
     before = std::max(before, until);
   }
+  // Rounding can leave a share of just one without its step.
   for (auto& count : counts) {
     if (count > 0) continue;
     --*std::max_element(counts.begin(), counts.end());

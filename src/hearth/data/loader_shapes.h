@@ -1,7 +1,8 @@
 #pragma once
 // Which row length each step has, when lengths are drawn from a set. Draws are
 // stratified: a block of steps holds each length in proportion, and each at
-// least once, so a rare length never stays away.
+// least once, so a rare length never stays away. Where a block is too short for
+// that, the lengths that come more often give up the steps in proportion.
 #include <cstdint>
 #include <vector>
 
@@ -31,11 +32,13 @@ class ShapeSchedule {
  private:
   std::vector<Shape> shapes_;
   std::uint64_t block_ = 1;
+  std::vector<double> shares_;  // of a block's steps, each at least 1
   RandomKey key_;
   // The block computed last.
   mutable std::uint64_t held_ = ~std::uint64_t{0};
   mutable std::vector<std::uint32_t> lengths_;
 
+  void share_block();
   void draw(std::uint64_t block) const;
 };
 

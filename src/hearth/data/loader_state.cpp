@@ -7,35 +7,87 @@
 namespace hearth::data {
 namespace {
 
-constexpr const char* kSchema = "hearth.loader/1";
+constexpr const char* kSchema = "hearth.loader/2";
+
+// How each part is called where people set it.
+constexpr std::pair<const char*, const char*> kWords[] = {
+    {"data", "the documents, as the tokenizer made them"},
+    {"split", "the split"},
+    {"arrange", "data.arrange"},
+    {"overlong", "data.overlong"},
+    {"lengths", "the lengths of rows"},
+    {"shares", "the shares of the lengths"},
+    {"guarantee", "train.shape_guarantee"},
+    {"tokens_per_batch", "the tokens of an update"},
+    {"window", "data.window"},
+    {"buckets", "the lengths of padded rows"},
+    {"weights", "the weights of data.mix"},
+    {"cross_documents", "rows across documents"},
+    {"shuffle", "data.shuffle"},
+    {"seed", "run.seed"},
+    {"drop_last", "whether a last batch is left out"},
+};
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw UsageError("[data.loader] the saved position is " + what);
+}
+
+void check_parts(const Json& saved, const Json& own) {
+  for (const auto& [key, words] : kWords) {
+    const Json& then = saved.at(key);
+    if (then == own.at(key)) continue;
+    const bool shown = std::string_view(key) != "data";
+    refuse(
+        fmt::format(
+            "of another loader: {} must be the same{}", words,
+            shown ? fmt::format(
+                        ", was {} and is {}", to_json_line(then),
+                        to_json_line(own.at(key))
+                    )
+                  : std::string(", and are others")
+        )
+    );
+  }
+}
 
 }  // namespace
 
-std::string loader_fingerprint(const TokenCache& cache, const LoaderConfig& c) {
-  ContentHash hash;
-  hash.field(cache.manifest().key);
-  hash.field(static_cast<std::uint64_t>(c.split))
-      .field(static_cast<std::uint64_t>(c.arrange))
-      .field(static_cast<std::uint64_t>(c.overlong));
-  hash.field(c.shapes.size());
+Json loader_parts(const TokenCache& cache, const LoaderConfig& c) {
+  Json lengths = Json::array(), shares = Json::array();
   for (const auto& s : c.shapes) {
-    hash.field(s.length);
-    hash.bytes(&s.probability, sizeof s.probability);
+    lengths.push_back(s.length);
+    shares.push_back(s.probability);
   }
-  hash.field(c.guarantee).field(c.tokens_per_batch).field(c.window);
-  for (const auto b : c.buckets) hash.field(b);
-  for (const auto w : c.weights) hash.bytes(&w, sizeof w);
-  hash.field(std::uint64_t{c.cross_documents})
-      .field(std::uint64_t{c.shuffle})
-      .field(c.seed)
-      .field(std::uint64_t{c.drop_last});
-  return hash.digest().hex();
+  constexpr const char* kArrange[] = {"stream", "pad", "pack"};
+  constexpr const char* kOverlong[] = {"auto", "split", "truncate", "drop"};
+  return {
+      {"data", cache.manifest().key},
+      {"split", c.split == Split::kTrain ? "train" : "valid"},
+      {"arrange", kArrange[static_cast<std::size_t>(c.arrange)]},
+      {"overlong", kOverlong[static_cast<std::size_t>(c.overlong)]},
+      {"lengths", lengths},
+      {"shares", shares},
+      {"guarantee", c.guarantee},
+      {"tokens_per_batch", c.tokens_per_batch},
+      {"window", c.window},
+      {"buckets", c.buckets},
+      {"weights", c.weights},
+      {"cross_documents", c.cross_documents},
+      {"shuffle", c.shuffle},
+      {"seed", c.seed},
+      {"drop_last", c.drop_last}
+  };
 }
 
-Json position_to_json(const PlanPosition& p, const std::string& fingerprint) {
+Json position_to_json(
+    const PlanPosition& p,
+    const Json& parts,
+    const LoaderConfig& config
+) {
   Json json = {
       {"schema", kSchema},
-      {"fingerprint", fingerprint},
+      {"of", parts},
+      {"epochs", config.epochs},
       {"step", p.step},
       {"epoch", p.epoch},
       {"index", p.index},
@@ -55,18 +107,16 @@ Json position_to_json(const PlanPosition& p, const std::string& fingerprint) {
 
 PlanPosition position_from_json(
     const Json& json,
-    const std::string& fingerprint,
+    const Json& parts,
     const TokenCache& cache,
     const LoaderConfig& config
 ) {
   PlanPosition p;
   try {
-    if (json.at("schema").get<std::string>() != kSchema ||
-        json.at("fingerprint").get<std::string>() != fingerprint) {
-      throw UsageError(
-          "[data.loader] the saved position is of other data or another config"
-      );
+    if (json.at("schema").get<std::string>() != kSchema) {
+      refuse("of another version of hearth");
     }
+    check_parts(json.at("of"), parts);
     p.step = json.at("step").get<std::uint64_t>();
     p.epoch = json.at("epoch").get<std::uint64_t>();
     p.index = json.at("index").get<std::uint64_t>();
@@ -76,6 +126,18 @@ PlanPosition position_from_json(
     p.counts.split = json.at("split").get<std::uint64_t>();
     p.counts.dropped = json.at("dropped").get<std::uint64_t>();
     p.counts.untrained = json.at("untrained").get<std::uint64_t>();
+    // A window is arranged by what is to come, and that is other documents.
+    const auto epochs = json.at("epochs").get<std::uint64_t>();
+    if (epochs != config.epochs && p.emitted > 0) {
+      refuse(
+          fmt::format(
+              "inside a window of documents that was arranged for {} epochs "
+              "(0: "
+              "endless), got {}: they may change when the run is through",
+              epochs, config.epochs
+          )
+      );
+    }
     const auto& sets = cache.sets(config.split);
     for (const auto& c : json.at("carried")) {
       const DocumentPart piece{
@@ -85,7 +147,7 @@ PlanPosition position_from_json(
       if (piece.source >= sets.size() || piece.length == 0 ||
           piece.begin + std::uint64_t{piece.length} >=
               sets[piece.source].length(piece.document)) {
-        throw UsageError("[data.loader] the saved position is broken");
+        refuse("broken");
       }
       p.carried.push_back(piece);
     }

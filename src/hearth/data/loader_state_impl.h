@@ -7,20 +7,18 @@
 
 namespace hearth::data {
 
-// Of everything that decides the order of batches.
-std::string loader_fingerprint(
-    const TokenCache& cache,
-    const LoaderConfig& config
-);
+// Everything that decides the order of batches, by name.
+Json loader_parts(const TokenCache& cache, const LoaderConfig& config);
 Json position_to_json(
     const PlanPosition& position,
-    const std::string& fingerprint
+    const Json& parts,
+    const LoaderConfig& config
 );
 // Throws UsageError or FormatError for a position that cannot be one of this
-// cache and config.
+// cache and config, saying what differs.
 PlanPosition position_from_json(
     const Json& json,
-    const std::string& fingerprint,
+    const Json& parts,
     const TokenCache& cache,
     const LoaderConfig& config
 );

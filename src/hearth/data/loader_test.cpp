@@ -235,7 +235,19 @@ TEST_F(LoaderTest, RefusesAPositionOfSomethingElse) {
   const Json state = loader.state();
   config.seed = 99;
   Loader other(cache, config);
-  EXPECT_THROW(other.restore(state), UsageError);
+  const auto message = [&](Loader& into) {
+    try {
+      into.restore(parse_json(to_json_line(state), "state"));
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(message(other).find("run.seed"), std::string::npos);
+  EXPECT_NE(message(other).find("was 3 and is 99"), std::string::npos);
+  config.seed = 3;
+  Loader more(make("b", {50}), config);
+  EXPECT_NE(message(more).find("the documents"), std::string::npos);
   EXPECT_THROW(loader.restore(Json::object()), UsageError);
   Json broken = state;
   broken["carried"] = Json::array({Json::array({0, 3, 0, 100000})});
@@ -458,6 +470,50 @@ TEST_F(LoaderTest, ImpossibleConfigsAreRefused) {
     c.arrange = Arrange::kPad;
     c.shapes = {{64, .5}, {128, .5}};
   });
+}
+
+TEST_F(LoaderTest, CountsTheBatchesThatItGives) {
+  const auto cache = make("a", {130, 40});
+  for (auto arrange : {Arrange::kStream, Arrange::kPad, Arrange::kPack}) {
+    for (const std::uint64_t epochs : {1, 3}) {
+      auto config = config_for(arrange);
+      config.epochs = epochs;
+      Loader loader(cache, config);
+      const auto all = count_batches(cache, config);
+      Batch batch;
+      for (std::uint64_t left = all; left > 0; --left) {
+        ASSERT_EQ(count_batches(cache, config, loader.state()), left);
+        ASSERT_TRUE(loader.next(batch));
+      }
+      EXPECT_FALSE(loader.next(batch));
+      EXPECT_EQ(count_batches(cache, config, loader.state()), 0u);
+    }
+  }
+  EXPECT_THROW(count_batches(cache, {}), UsageError);
+}
+
+// Behind its last batch a loader may get another epoch; in the middle, rows
+// are arranged by what is to come.
+TEST_F(LoaderTest, EpochsMayBeAddedWhenTheyAreThrough) {
+  const auto cache = make("a", {200});
+  for (auto arrange : {Arrange::kStream, Arrange::kPad, Arrange::kPack}) {
+    auto config = config_for(arrange);
+    Loader one(cache, config);
+    Batch batch;
+    ASSERT_TRUE(one.next(batch));
+    const Json middle = one.state();
+    Predicted seen;
+    check_batch(*cache, batch, seen);
+    for (const auto& b : all_batches(one)) check_batch(*cache, b, seen);
+    config.epochs = 2;
+    Loader two(cache, config);
+    if (arrange != Arrange::kStream) {
+      EXPECT_THROW(two.restore(middle), UsageError);
+    }
+    two.restore(one.state());
+    for (const auto& b : all_batches(two)) check_batch(*cache, b, seen);
+    for (const auto& [token, times] : seen) ASSERT_EQ(times, 2);
+  }
 }
 
 }  // namespace

@@ -22,38 +22,52 @@ std::uint64_t total_length(const std::vector<DocumentPart>& pieces) {
   return total;
 }
 
-// Fills the room left in bins with the beginnings of pieces that did not fit,
-// where the room is at least 1 / share of the bin.
-std::uint64_t fill_gaps(
-    std::vector<std::vector<DocumentPart>>& bins,
-    const std::vector<std::uint32_t>& capacities,
-    std::vector<DocumentPart>& pieces,
-    std::uint32_t share
-) {
-  std::uint64_t cuts = 0;
-  std::size_t next = 0;
-  for (std::size_t b = 0; b < bins.size() && next < pieces.size(); ++b) {
-    std::uint64_t room = capacities[b] - total_length(bins[b]);
-    while (room > 0 && room * share >= capacities[b] && next < pieces.size()) {
-      DocumentPart& from = pieces[next];
-      DocumentPart part = from;
-      part.length = static_cast<std::uint32_t>(
-          std::min<std::uint64_t>(room, from.length)
-      );
-      bins[b].push_back(part);
-      room -= part.length;
-      if (part.length == from.length) {
-        ++next;
-      } else {
-        from.begin += part.length;
-        from.length -= part.length;
-        ++cuts;
-      }
+// Fills the room left in bins with the beginnings of pieces that did not fit:
+// of those that may be split whatever the room, of others where half of a bin
+// would stay empty.
+class GapFiller {
+ public:
+  GapFiller(std::vector<DocumentPart>& pieces, std::vector<bool> may_split)
+      : pieces_(pieces), may_split_(std::move(may_split)) {}
+
+  void fill(std::vector<DocumentPart>& bin, std::uint32_t capacity) {
+    std::uint64_t room = capacity - total_length(bin);
+    while (room > 0 && take(true, bin, room)) {
+    }
+    while (room > 0 && 2 * room >= capacity && take(false, bin, room)) {
     }
   }
-  pieces.erase(pieces.begin(), pieces.begin() + static_cast<long>(next));
-  return cuts;
-}
+  // What is left of the pieces, in their order; returns how many were cut.
+  std::uint64_t finish() {
+    std::erase_if(pieces_, [](const auto& p) { return p.length == 0; });
+    return cuts_;
+  }
+
+ private:
+  std::vector<DocumentPart>& pieces_;
+  std::vector<bool> may_split_;
+  std::size_t next_[2] = {0, 0};  // of either kind
+  std::uint64_t cuts_ = 0;
+
+  bool take(bool kind, std::vector<DocumentPart>& bin, std::uint64_t& room) {
+    std::size_t& at = next_[kind];
+    while (at < pieces_.size() &&
+           (may_split_[at] != kind || pieces_[at].length == 0)) {
+      ++at;
+    }
+    if (at == pieces_.size()) return false;
+    DocumentPart& from = pieces_[at];
+    DocumentPart part = from;
+    part.length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(room, from.length));
+    bin.push_back(part);
+    room -= part.length;
+    from.begin += part.length;
+    from.length -= part.length;
+    cuts_ += from.length > 0;
+    return true;
+  }
+};
 
 void add_row(
     BatchPlan& plan,
@@ -115,6 +129,12 @@ bool Planner::next_windowed(BatchPlan& plan) {
     if (!build_window()) return false;
   }
   plan = window_[position_.emitted++];
+  // Behind its last batch a window is done with, so that the position does not
+  // depend on how it was arranged.
+  if (position_.emitted == window_.size()) {
+    position_ = after_window_;
+    have_window_ = false;
+  }
   return true;
 }
 
@@ -133,6 +153,7 @@ bool Planner::build_window() {
     arrange_pad(pieces, last);
   }
   after_window_.carried = std::move(pieces);
+  after_window_.counts = counts_;
   for (auto& plan : window_) {
     plan.step = after_window_.step++;
     plan.epoch = position_.epoch;
@@ -184,7 +205,7 @@ void Planner::add_document(
       ++counts_.dropped;
       return;
     }
-    if (over && (unit_ > 1 || config_.overlong == Overlong::kTruncate)) {
+    if (over && (unit_ > 1 || !may_split(item.source, d))) {
       inputs = longest;
       ++counts_.truncated;
     }
@@ -234,13 +255,29 @@ void Planner::arrange_pack(
     }
     auto bins = best_fit_decreasing(pieces, capacities, waiting);
     waiting = 0;
-    const bool split = config_.overlong == Overlong::kSplit;
-    counts_.split +=
-        fill_gaps(bins, capacities, pieces, split ? ~std::uint32_t{0} : 2);
+    fill_gaps(bins, capacities, pieces);
     deal_rows(first, bins, capacities, random);
     if (!last) break;
   }
   if (last) pieces.clear();
+}
+
+void Planner::fill_gaps(
+    std::vector<std::vector<DocumentPart>>& bins,
+    const std::vector<std::uint32_t>& capacities,
+    std::vector<DocumentPart>& pieces
+) {
+  const bool fills =
+      config_.overlong == Overlong::kSplit || config_.shapes.size() > 1;
+  std::vector<bool> splits;
+  for (const auto& p : pieces) {
+    splits.push_back(fills && may_split(p.source, p.document));
+  }
+  GapFiller filler(pieces, std::move(splits));
+  for (std::size_t b = 0; b < bins.size(); ++b) {
+    filler.fill(bins[b], capacities[b]);
+  }
+  counts_.split += filler.finish();
 }
 
 // The longest pieces came first, so the rows of each length are shuffled
