@@ -79,25 +79,37 @@ void fill(
 
 }  // namespace
 
+void check_targets(Decoder& decoder, const nn::LoraConfig& config) {
+  const auto linears = decoder.linears();
+  for (const std::string& target : config.targets) {
+    const bool named = std::ranges::any_of(linears, [&](const auto* linear) {
+      return nn::matches(target, linear->name());
+    });
+    if (named) continue;
+    throw UsageError(
+        fmt::format(
+            "lora.targets must name layers of the model, got '{}'; it has "
+            "layers such as {}",
+            target, linears.front()->name()
+        )
+    );
+  }
+  if (config.targets.empty()) {
+    throw UsageError("lora.targets must name layers of the model, got none");
+  }
+}
+
 void attach_adapters(
     Decoder& decoder,
     const io::ModelSource& base,
     const nn::LoraConfig& config
 ) {
+  check_targets(decoder, config);
   std::uint64_t index = 0;
   for (nn::Linear* linear : decoder.linears()) {
     if (!is_target(config, linear->name())) continue;
     nn::Lora& lora = linear->attach(decoder.parameters(), config, index++);
     if (config.dora) lora.set_base_norms(row_norms(base, linear->weight()));
-  }
-  if (index == 0) {
-    throw UsageError(
-        fmt::format(
-            "lora.targets must name layers of the model, got {}; it has layers "
-            "such as {}",
-            fmt::join(config.targets, ", "), decoder.linears().front()->name()
-        )
-    );
   }
   for (nn::Parameter* p : decoder.parameters().trainable()) {
     p->set(ops::make_leaf(p->shape, mx::float32, MemoryZone::named("weights")));
@@ -173,24 +185,30 @@ std::shared_ptr<const nn::LoraSet> read_adapter(
     const LoadedModel& model,
     const std::string& folder
 ) {
+  return read_adapter(*model.decoder, *model.source, model.compute, folder);
+}
+
+std::shared_ptr<const nn::LoraSet> read_adapter(
+    Decoder& decoder,
+    const io::ModelSource& base,
+    mx::Dtype compute,
+    const std::string& folder
+) {
   const auto adapter = open_adapter(folder);
   auto out = std::make_shared<nn::LoraSet>();
   std::uint64_t index = 0;
-  for (const nn::Linear* linear : model.decoder->linears()) {
+  for (const nn::Linear* linear : decoder.linears()) {
     const auto form = form_at(adapter, linear->name());
     if (!form) continue;
     auto lora = std::make_unique<nn::Lora>(
         out->parameters, linear->weight(), *form, index++
     );
     if (form->dora) {
-      lora->set_base_norms(row_norms(*model.source, linear->weight()));
+      lora->set_base_norms(row_norms(base, linear->weight()));
     }
     out->layers.emplace(linear->name(), std::move(lora));
   }
-  fill(
-      out->parameters, adapter, folder, model.compute,
-      ops::PackedOrders::forward
-  );
+  fill(out->parameters, adapter, folder, compute, ops::PackedOrders::forward);
   for (nn::Parameter* p : out->parameters.trainable()) p->trainable = false;
   return out;
 }

@@ -7,8 +7,11 @@
 
 namespace hearth::models {
 
+// Throws UsageError unless each of config.targets names a layer.
+void check_targets(Decoder& decoder, const nn::LoraConfig& config);
+
 // Gives every projection that config.targets names an adapter whose parameters
-// are trainable and zero. Throws UsageError when no layer is named.
+// are trainable and zero. Throws UsageError when a target names no layer.
 void attach_adapters(
     Decoder& decoder,
     const io::ModelSource& base,
@@ -31,6 +34,13 @@ void load_adapter(LoadedModel& model, const std::string& folder);
 // nn::Pass::lora. Throws FormatError when it does not fit.
 std::shared_ptr<const nn::LoraSet> read_adapter(
     const LoadedModel& model,
+    const std::string& folder
+);
+// The same over a decoder whose weights came from `base`.
+std::shared_ptr<const nn::LoraSet> read_adapter(
+    Decoder& decoder,
+    const io::ModelSource& base,
+    mx::Dtype compute,
     const std::string& folder
 );
 

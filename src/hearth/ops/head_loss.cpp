@@ -125,7 +125,7 @@ class HeadLossScale : public CpuOp {
 class FusedHeadLoss : public CpuOp {
  public:
   FusedHeadLoss(mx::Stream s, HeadLossOptions options, Packed packed)
-      : CpuOp(s), options_(options), packed_(std::move(packed)) {}
+      : CpuOp(s), options_(std::move(options)), packed_(std::move(packed)) {}
   HEARTH_OP_NAME(FusedHeadLoss)
 
   void eval_cpu(const Arrays& in, Arrays& out) override {
@@ -214,7 +214,7 @@ class FusedHeadLoss : public CpuOp {
 class HeadLogProbs : public CpuOp {
  public:
   HeadLogProbs(mx::Stream s, HeadLossOptions options, Packed packed)
-      : CpuOp(s), options_(options), packed_(std::move(packed)) {}
+      : CpuOp(s), options_(std::move(options)), packed_(std::move(packed)) {}
   HEARTH_OP_NAME(HeadLogProbs)
 
   void eval_cpu(const Arrays& in, Arrays& out) override {

@@ -224,13 +224,20 @@ void Optimizer::restore(std::span<const NamedArray> state) {
   if (state.size() != own.size()) {
     refuse_state(
         fmt::format(
-            "the state must hold {} arrays, got {}", own.size(), state.size()
+            "the state must hold {} arrays, got {}: it is of another "
+            "optimiser or of other parameters",
+            own.size(), state.size()
         )
     );
   }
   for (const NamedArray& a : own) {
     const auto at = given.find(a.name);
-    if (at == given.end()) refuse_state("the state must hold " + a.name);
+    if (at == given.end()) {
+      refuse_state(
+          "the state must hold " + a.name +
+          ": it is of another optimiser or of other parameters"
+      );
+    }
     const mx::array& from = *at->second;
     if (from.dtype() != a.array.dtype() || from.shape() != a.array.shape() ||
         !from.is_available() || !from.flags().row_contiguous) {
