@@ -55,5 +55,25 @@ TEST(BatchPolicy, StateComesBack) {
   EXPECT_EQ(q.rows(), 5u);
 }
 
+TEST(BatchPolicy, KeepsTheHistoryOfItsChanges) {
+  using Change = BatchPolicy::Change;
+  BatchPolicy p(4, 16, false);
+  p.update(4, 600, kBudget, 1);
+  p.update(4, 100, kBudget, 2);
+  p.update(5, 900, kBudget, 9);
+  const std::vector<Change> wanted = {{0, 4}, {2, 8}, {9, 5}};
+  EXPECT_EQ(p.history(), wanted);
+  BatchPolicy again(1, 16, false);
+  again.restore(parse_json(to_json_line(p.state()), "state"));
+  EXPECT_EQ(again.history(), wanted);
+  EXPECT_EQ(again.rows(), 5u);
+  // What had to be given up once is not tried again, so it has an end.
+  for (long step = 10; step < 3000; ++step) {
+    p.update(p.rows(), step % 2 == 0 ? 900 : 100, kBudget, step);
+  }
+  EXPECT_LT(p.history().size(), 10u);
+  EXPECT_EQ(p.history().back().rows, p.rows());
+}
+
 }  // namespace
 }  // namespace hearth::train

@@ -45,6 +45,10 @@ std::string best_path(const std::string& run) {
 
 }  // namespace
 
+void clear_leftovers(const std::string& run) {
+  files::remove_leftovers(run);
+}
+
 std::vector<NamedArray> weights_of(std::span<nn::Parameter* const> parameters) {
   std::vector<NamedArray> out;
   for (const nn::Parameter* p : parameters) out.push_back({p->name, p->value});
@@ -131,11 +135,12 @@ std::string checkpoint_path(const std::string& run, long step) {
   );
 }
 
-LatestCheckpoint latest_valid(const std::string& run) {
+LatestCheckpoint latest_valid(const std::string& run, long most) {
   LatestCheckpoint out;
   auto steps = checkpoint_steps(run);
   std::reverse(steps.begin(), steps.end());
   for (const long step : steps) {
+    if (step > most) continue;
     try {
       auto loaded = Checkpoint::load(checkpoint_path(run, step));
       if (loaded.step() != step) {
@@ -171,6 +176,10 @@ void set_best(const std::string& run, const BestCheckpoint& best) {
   );
 }
 
+void clear_best(const std::string& run) {
+  fs::remove(best_path(run));
+}
+
 std::optional<BestCheckpoint> best_checkpoint(const std::string& run) {
   const std::string path = best_path(run);
   if (!fs::exists(path)) return {};
@@ -183,23 +192,35 @@ std::optional<BestCheckpoint> best_checkpoint(const std::string& run) {
   return BestCheckpoint{step->get<long>(), loss->get<double>()};
 }
 
-std::vector<long> prune_checkpoints(const std::string& run, int keep) {
-  if (keep < 1) {
+std::vector<long> prune_checkpoints(
+    const std::string& run,
+    const KeptCheckpoints& kept
+) {
+  if (kept.last < 1) {
     throw UsageError(
-        fmt::format("[train.prune] at least 1 must be kept, got {}", keep)
+        fmt::format("[train.prune] at least 1 must be kept, got {}", kept.last)
     );
   }
   files::remove_leftovers(run);
-  const auto best = best_checkpoint(run);
   const auto steps = checkpoint_steps(run);
+  const auto healthy = kept.settled - kProvingSteps;
+  const auto next = static_cast<std::size_t>(
+      std::ranges::upper_bound(steps, healthy) - steps.begin()
+  );
   std::vector<long> removed;
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < steps.size();
-       ++i) {
-    if (best && best->step == steps[i]) continue;
+  for (std::size_t i = 0;
+       i + static_cast<std::size_t>(kept.last) < steps.size(); ++i) {
+    if (steps[i] == kept.best || i == next || i + 1 == next) continue;
     fs::remove_all(checkpoint_path(run, steps[i]));
     removed.push_back(steps[i]);
   }
   return removed;
+}
+
+void remove_checkpoints_after(const std::string& run, long step) {
+  for (const long s : checkpoint_steps(run)) {
+    if (s > step) fs::remove_all(checkpoint_path(run, s));
+  }
 }
 
 }  // namespace hearth::train

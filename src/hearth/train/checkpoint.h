@@ -7,6 +7,7 @@
 // A checkpoint is there whole or not at all, whatever ends the process. What
 // the state means is the loop's business. One process writes at a time (see
 // RunDirectory); any may read.
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,10 @@ std::string save_checkpoint(
     const CheckpointContent& content
 );
 
+// Puts right what an interrupted save has left. For the one who writes, before
+// the first look.
+void clear_leftovers(const std::string& run);
+
 class Checkpoint {
  public:
   // Reads everything once and compares the checksums. Throws IoError or
@@ -70,13 +75,16 @@ class Checkpoint {
 std::vector<long> checkpoint_steps(const std::string& run);
 std::string checkpoint_path(const std::string& run, long step);
 
-// From the newest back, the first that loads; what was passed over is named,
-// a sentence each.
+// From the newest up to the step `most` back, the first that loads; what was
+// passed over is named, a sentence each.
 struct LatestCheckpoint {
   std::optional<Checkpoint> checkpoint;
   std::vector<std::string> skipped;
 };
-LatestCheckpoint latest_valid(const std::string& run);
+LatestCheckpoint latest_valid(
+    const std::string& run,
+    long most = std::numeric_limits<long>::max()
+);
 
 // RUN/best.json names the step with the lowest validation loss.
 struct BestCheckpoint {
@@ -84,11 +92,28 @@ struct BestCheckpoint {
   double loss = 0;
 };
 void set_best(const std::string& run, const BestCheckpoint& best);
+void clear_best(const std::string& run);
 // Nothing when there is none; throws FormatError when the file is broken.
 std::optional<BestCheckpoint> best_checkpoint(const std::string& run);
 
-// Removes all but the last `keep` and the best, and what an interrupted save
-// has left. Returns the removed steps.
-std::vector<long> prune_checkpoints(const std::string& run, int keep);
+// What training finds in the weights of a step is in the steps after it. From
+// that many on, a checkpoint before them counts as healthy.
+inline constexpr long kProvingSteps = 8;
+
+struct KeptCheckpoints {
+  int last = 2;    // the newest so many
+  long best = -1;  // a step that stays; -1: none
+  // The last step that was not in trouble. The newest checkpoint that is
+  // healthy by then stays, and the one that is next to be.
+  long settled = 0;
+};
+// Removes all others, and what an interrupted save has left. Returns the
+// removed steps.
+std::vector<long> prune_checkpoints(
+    const std::string& run,
+    const KeptCheckpoints& kept
+);
+// Removes those after a step that training went back to.
+void remove_checkpoints_after(const std::string& run, long step);
 
 }  // namespace hearth::train

@@ -54,38 +54,42 @@ void write_checksums(const std::string& folder) {
   );
 }
 
-void verify_checksums(const std::string& folder) {
+void verify_checksum(const std::string& folder, const std::string& name) {
   const std::string list = folder + "/" + kChecksums;
   const Json sums = read_json_file(list, {.max_bytes = 1 << 16});
+  Sum wanted;
+  try {
+    const Json& entry = sums.at("files").at(name);
+    wanted = {
+        entry.at("bytes").get<std::size_t>(),
+        entry.at("xxh64").get<std::string>()
+    };
+  } catch (const Json::exception&) {
+    throw FormatError(
+        fmt::format("{}: size and hash of {} must be there", list, name)
+    );
+  }
+  const std::string path = folder + "/" + name;
+  const Sum found = sum_of(path);
+  if (found.bytes != wanted.bytes) {
+    throw FormatError(
+        fmt::format(
+            "{}: must be {} bytes, got {}", path, wanted.bytes, found.bytes
+        )
+    );
+  }
+  if (found.hash != wanted.hash) {
+    throw FormatError(
+        fmt::format(
+            "{}: must have the hash {}, got {}", path, wanted.hash, found.hash
+        )
+    );
+  }
+}
+
+void verify_checksums(const std::string& folder) {
   for (const char* name : {kWeights, kOptimizer, kState}) {
-    Sum wanted;
-    try {
-      const Json& entry = sums.at("files").at(name);
-      wanted = {
-          entry.at("bytes").get<std::size_t>(),
-          entry.at("xxh64").get<std::string>()
-      };
-    } catch (const Json::exception&) {
-      throw FormatError(
-          fmt::format("{}: size and hash of {} must be there", list, name)
-      );
-    }
-    const std::string path = folder + "/" + name;
-    const Sum found = sum_of(path);
-    if (found.bytes != wanted.bytes) {
-      throw FormatError(
-          fmt::format(
-              "{}: must be {} bytes, got {}", path, wanted.bytes, found.bytes
-          )
-      );
-    }
-    if (found.hash != wanted.hash) {
-      throw FormatError(
-          fmt::format(
-              "{}: must have the hash {}, got {}", path, wanted.hash, found.hash
-          )
-      );
-    }
+    verify_checksum(folder, name);
   }
 }
 

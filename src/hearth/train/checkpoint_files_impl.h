@@ -15,6 +15,8 @@ std::string checkpoints_folder(const std::string& run);
 void write_checksums(const std::string& folder);
 // Throws FormatError or IoError naming the first file that differs.
 void verify_checksums(const std::string& folder);
+// The same of one of the files.
+void verify_checksum(const std::string& folder, const std::string& name);
 
 // A save that was interrupted leaves folders beside the checkpoints: a new one
 // that is not whole, or an old one on its way out. Puts back the old one where

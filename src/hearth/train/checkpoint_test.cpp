@@ -43,6 +43,10 @@ class CheckpointTest : public testing::Test {
     return {step, {{"w", w_}}, {{"w/m", m_}}, {{"tokens", step * 100}}};
   }
   void save(long step) { save_checkpoint(run(), content(step)); }
+  using Steps = std::vector<long>;
+  Steps prune(const KeptCheckpoints& kept) const {
+    return prune_checkpoints(run(), kept);
+  }
   const std::string& run() const { return folder_.path(); }
   std::string file(long step, const char* name) const {
     return checkpoint_path(run(), step) + "/" + name;
@@ -178,14 +182,49 @@ TEST_F(CheckpointTest, TheLastOnesAndTheBestAreKept) {
   for (long step = 1; step <= 3; ++step) save(step);
   set_best(run(), {2, 1.5});
   for (long step = 4; step <= 6; ++step) save(step);
-  EXPECT_EQ(prune_checkpoints(run(), 2), (std::vector<long>{1, 3, 4}));
-  EXPECT_EQ(checkpoint_steps(run()), (std::vector<long>{2, 5, 6}));
+  // The first is the next that will have proven healthy.
+  EXPECT_EQ(prune({.last = 2, .best = 2, .settled = 6}), (Steps{3, 4}));
+  EXPECT_EQ(checkpoint_steps(run()), (Steps{1, 2, 5, 6}));
   EXPECT_EQ(best_checkpoint(run())->step, 2);
   EXPECT_EQ(best_checkpoint(run())->loss, 1.5);
-  EXPECT_THROW(set_best(run(), {1, 1.0}), UsageError);
-  EXPECT_THROW(prune_checkpoints(run(), 0), UsageError);
+  EXPECT_THROW(set_best(run(), {3, 1.0}), UsageError);
+  EXPECT_THROW(prune({.last = 0}), UsageError);
   write_file_atomically(run() + "/best.json", "{}");
   EXPECT_THROW(best_checkpoint(run()), FormatError);
+  clear_best(run());
+  EXPECT_FALSE(best_checkpoint(run()));
+  clear_best(run());
+}
+
+// A run that saves every step: at each there is one that some good steps have
+// followed, and trouble stops the clock.
+TEST_F(CheckpointTest, TheLastHealthyOneIsNeverPruned) {
+  for (long step = 1; step <= 40; ++step) {
+    save(step);
+    prune({.last = 1, .settled = step});
+    const auto steps = checkpoint_steps(run());
+    ASSERT_LE(steps.size(), 3u);
+    ASSERT_EQ(steps.back(), step);
+    if (step > kProvingSteps) {
+      ASSERT_LE(steps.front(), step - kProvingSteps) << step;
+    }
+    ASSERT_GE(steps.front(), step - 2 * kProvingSteps) << step;
+  }
+  const long healthy = checkpoint_steps(run()).front();
+  for (long step = 41; step <= 60; ++step) {
+    save(step);
+    prune({.last = 1, .settled = 40});
+    ASSERT_EQ(checkpoint_steps(run()).front(), healthy);
+  }
+}
+
+TEST_F(CheckpointTest, LooksForTheNewestUpToAStepAndForgetsLaterOnes) {
+  for (const long step : {3, 6, 9}) save(step);
+  EXPECT_EQ(latest_valid(run(), 8).checkpoint->step(), 6);
+  EXPECT_EQ(latest_valid(run(), 6).checkpoint->step(), 6);
+  EXPECT_FALSE(latest_valid(run(), 2).checkpoint);
+  remove_checkpoints_after(run(), 6);
+  EXPECT_EQ(checkpoint_steps(run()), (Steps{3, 6}));
 }
 
 TEST_F(CheckpointTest, AStepMayBeSavedAgain) {
@@ -194,7 +233,7 @@ TEST_F(CheckpointTest, AStepMayBeSavedAgain) {
   again.state["tokens"] = 1;
   save_checkpoint(run(), again);
   EXPECT_EQ(latest_valid(run()).checkpoint->state().at("tokens"), 1);
-  EXPECT_EQ(checkpoint_steps(run()), (std::vector<long>{3}));
+  EXPECT_EQ(checkpoint_steps(run()), (Steps{3}));
 }
 
 TEST_F(CheckpointTest, LeftoversOfAnInterruptedSaveAreCleared) {
@@ -205,8 +244,8 @@ TEST_F(CheckpointTest, LeftoversOfAnInterruptedSaveAreCleared) {
   // Interrupted between the two renames, and after them.
   fs::rename(folder + "step-000002", folder + ".old-step-000002");
   fs::create_directory(folder + ".old-step-000001");
-  prune_checkpoints(run(), 5);
-  EXPECT_EQ(checkpoint_steps(run()), (std::vector<long>{1, 2}));
+  clear_leftovers(run());
+  EXPECT_EQ(checkpoint_steps(run()), (Steps{1, 2}));
   expect_whole(*latest_valid(run()).checkpoint, 2);
   EXPECT_EQ(
       std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2
@@ -286,11 +325,13 @@ TEST_F(CheckpointTest, SurvivesKillAtRandomMoments) {
     const long first = least + 1;
     const pid_t child = fork();
     if (child == 0) {
+      // As the loop does: best.json follows what it knows.
+      if (least > 2) set_best(run(), {least / 3 * 3, 1.0});
       for (long step = first;; ++step) {
         save_checkpoint(run(), content(step));
         if (write(told[1], &step, sizeof step) != sizeof step) _exit(1);
         if (step % 3 == 0) set_best(run(), {step, 1.0});
-        prune_checkpoints(run(), 2);
+        prune({.last = 2, .best = step / 3 * 3, .settled = step});
         if (step % 2 == 0) save_checkpoint(run(), content(step));
       }
     }
@@ -306,7 +347,7 @@ TEST_F(CheckpointTest, SurvivesKillAtRandomMoments) {
     }
     close(told[0]);
     // What the next start does first.
-    prune_checkpoints(run(), 2);
+    clear_leftovers(run());
     const auto latest = latest_valid(run());
     ASSERT_TRUE(latest.checkpoint) << kill_number;
     EXPECT_TRUE(latest.skipped.empty()) << latest.skipped[0];

@@ -95,8 +95,14 @@ Gradients loss_of(
     mx::Dtype compute
 ) {
   auto value = objective(model, batch, pass_of(batch, compute, false));
-  mx::eval({value.loss_sum, value.weight_sum});
-  return {value.loss_sum.item<float>(), value.weight_sum.item<float>(), {}};
+  std::vector<mx::array> outputs = {value.loss_sum, value.weight_sum};
+  if (value.right_sum) outputs.push_back(*value.right_sum);
+  mx::eval(outputs);
+  Gradients result;
+  result.loss_sum = outputs[0].item<float>();
+  result.weight_sum = outputs[1].item<float>();
+  if (value.right_sum) result.right_sum = outputs[2].item<float>();
+  return result;
 }
 
 }  // namespace hearth::train

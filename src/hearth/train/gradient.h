@@ -1,5 +1,6 @@
 #pragma once
 // Loss and gradients of one micro-batch, evaluated.
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace hearth::train {
 
 struct Gradients {
   double loss_sum = 0, weight_sum = 0;
+  std::optional<double> right_sum;  // of loss_of, where the objective tells
   // One for each trainable parameter, in their order; float32.
   std::vector<mx::array> arrays;
 };
@@ -35,7 +37,7 @@ Gradients gradients_of(
     mx::Dtype compute
 );
 
-// The loss alone: loss_sum and weight_sum.
+// The loss alone, without gradients.
 Gradients loss_of(
     const models::Decoder& model,
     const Objective& objective,

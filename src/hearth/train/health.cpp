@@ -46,6 +46,11 @@ void push(std::deque<double>& values, double v, std::int64_t limit) {
   while (static_cast<std::int64_t>(values.size()) > limit) values.pop_front();
 }
 
+// "-nan" says no more than nan does.
+std::string not_finite(double v) {
+  return std::isnan(v) ? "nan" : v > 0 ? "infinite" : "minus infinite";
+}
+
 }  // namespace
 
 void HealthConfig::fields(FieldVisitor& v) {
@@ -76,46 +81,47 @@ const char* name_of(HealthAction action) {
 
 Health::Health(HealthConfig config) : config_(config) {}
 
+bool Health::known(const std::deque<double>& values) const {
+  return config_.enabled && static_cast<std::int64_t>(values.size()) >=
+                                std::min(config_.least, config_.window);
+}
+
 Health::Complaint Health::complaint(double loss, double gradient_norm) const {
-  if (!std::isfinite(loss)) return {fmt::format("the loss is {}", loss)};
+  if (!std::isfinite(loss)) return {"the loss is " + not_finite(loss)};
   if (!std::isfinite(gradient_norm)) {
-    return {fmt::format("the gradient norm is {}", gradient_norm)};
+    return {"the gradient norm is " + not_finite(gradient_norm)};
   }
-  const auto known = static_cast<std::int64_t>(losses_.size());
-  if (!config_.enabled || known < std::min(config_.least, config_.window)) {
-    return {};
+  if (known(losses_)) {
+    const auto [middle, deviation] = spread_of(losses_);
+    const double z = (loss - middle) /
+                     std::max({deviation, kLossFloor * std::abs(middle), 1e-9});
+    if (z > config_.z) {
+      return {fmt::format(
+          "the loss {:.4g} is {:.1f} deviations above {:.4g}, the median of {} "
+          "steps",
+          loss, z, middle, losses_.size()
+      )};
+    }
   }
-  const auto [loss_middle, loss_deviation] = spread_of(losses_);
-  const double loss_z =
-      (loss - loss_middle) /
-      std::max({loss_deviation, kLossFloor * std::abs(loss_middle), 1e-9});
-  if (loss_z > config_.z) {
-    return {fmt::format(
-        "the loss {:.4g} is {:.1f} deviations above {:.4g}, the median of {} "
-        "steps",
-        loss, loss_z, loss_middle, known
-    )};
-  }
-  const auto [norm_middle, norm_deviation] = spread_of(norms_);
-  const double norm_z = (log_norm(gradient_norm) - norm_middle) /
-                        std::max(norm_deviation, kNormFloor);
-  if (norm_z > config_.z) {
-    return {
-        fmt::format(
-            "the gradient norm {:.4g} is {:.1f} deviations above {:.4g}, the "
-            "median of {} steps",
-            gradient_norm, norm_z, std::exp(norm_middle), known
-        ),
-        true
-    };
-  }
-  return {};
+  if (!known(norms_)) return {};
+  const auto [middle, deviation] = spread_of(norms_);
+  const double z =
+      (log_norm(gradient_norm) - middle) / std::max(deviation, kNormFloor);
+  if (z <= config_.z) return {};
+  return {
+      fmt::format(
+          "the gradient norm {:.4g} is {:.1f} deviations above {:.4g}, the "
+          "median of {} steps",
+          gradient_norm, z, std::exp(middle), norms_.size()
+      ),
+      true
+  };
 }
 
 void Health::note_good(double loss, double gradient_norm) {
   push(losses_, loss, config_.window);
   push(norms_, log_norm(gradient_norm), config_.window);
-  bad_in_a_row_ = 0;
+  bad_in_a_row_ = trouble_ = 0;
   // A roll-back that four windows have passed since is no longer "again".
   if (++good_since_roll_back_ >= 4 * config_.window) roll_backs_ = 0;
 }
@@ -125,13 +131,17 @@ HealthVerdict Health::judge(long step, double loss, double gradient_norm) {
   // Weights that skipped steps leave as they are keep their steep gradient: a
   // norm that stays high beside a loss that does not is what is usual now.
   const bool usual = norm_alone && bad_in_a_row_ + 1 >= config_.in_a_row;
-  if (usual) losses_.clear(), norms_.clear();
+  if (usual) norms_.clear();
   if (usual || what.empty()) {
     note_good(loss, gradient_norm);
     return {};
   }
   const std::string reason = fmt::format("step {}: {}", step, what);
-  if (++bad_in_a_row_ < config_.in_a_row) return {HealthAction::skip, reason};
+  if (bad_in_a_row_ == 0) trouble_ = step;
+  const long since = trouble_;
+  if (++bad_in_a_row_ < config_.in_a_row) {
+    return {HealthAction::skip, reason, since};
+  }
   const long bad = bad_in_a_row_;
   if (roll_backs_ >= config_.roll_backs) {
     return {
@@ -140,10 +150,11 @@ HealthVerdict Health::judge(long step, double loss, double gradient_norm) {
             "{}; {} bad steps in a row after {} roll-back(s), at {:.3g} of the "
             "rate: lower optim.lr, or look at the samples on record",
             reason, bad, roll_backs_, lr_factor_
-        )
+        ),
+        since
     };
   }
-  bad_in_a_row_ = 0;
+  bad_in_a_row_ = trouble_ = 0;
   good_since_roll_back_ = 0;
   ++roll_backs_;
   lr_factor_ *= config_.lr_factor;
@@ -153,7 +164,8 @@ HealthVerdict Health::judge(long step, double loss, double gradient_norm) {
           "{}; {} bad steps in a row, so back to the last good checkpoint at "
           "{:.3g} of the rate",
           reason, bad, lr_factor_
-      )
+      ),
+      since
   };
 }
 
@@ -162,6 +174,7 @@ Json Health::state() const {
       {"losses", losses_},
       {"norms", norms_},
       {"bad_in_a_row", bad_in_a_row_},
+      {"trouble", trouble_},
       {"roll_backs", roll_backs_},
       {"good_since_roll_back", good_since_roll_back_},
       {"lr_factor", lr_factor_}
@@ -178,10 +191,12 @@ void Health::restore(const Json& state) {
       push(read.norms_, v, config_.window);
     }
     read.bad_in_a_row_ = state.at("bad_in_a_row").get<long>();
+    read.trouble_ = state.value("trouble", 0L);
     read.roll_backs_ = state.at("roll_backs").get<long>();
     read.good_since_roll_back_ = state.at("good_since_roll_back").get<long>();
     read.lr_factor_ = state.at("lr_factor").get<double>();
-    if (read.losses_.size() != read.norms_.size() || !(read.lr_factor_ > 0)) {
+    if (read.trouble_ == 0) read.bad_in_a_row_ = 0;
+    if (read.losses_.size() < read.norms_.size() || !(read.lr_factor_ > 0)) {
       throw FormatError("[train.health] its parts do not fit together");
     }
     *this = std::move(read);

@@ -33,6 +33,7 @@ const char* name_of(HealthAction action);
 struct HealthVerdict {
   HealthAction action = HealthAction::apply;
   std::string reason;  // one sentence, empty for apply
+  long since = 0;      // the first of the bad steps in a row; 0 for apply
 };
 
 // A reading is bad when it is not finite, or stands z robust deviations above
@@ -40,8 +41,8 @@ struct HealthVerdict {
 // judged before `least` good steps). Bad steps are skipped; the third in a row
 // rolls back; the third in a row again soon afterwards stops. A norm that
 // stays high beside an ordinary loss is taken for the new usual at the third
-// step: clipping limits it, and skipping would never end. With enabled off only
-// what is not finite is bad.
+// step: clipping limits it, and skipping would never end. Losses are judged as
+// before then. With enabled off only what is not finite is bad.
 //
 // float16 overflows on purpose: ask LossScale first and judge the rest.
 class Health {
@@ -53,6 +54,8 @@ class Health {
   // What the schedule's rate is multiplied by: 1 until a roll-back. It and the
   // counts must not be rolled back with the weights.
   double lr_factor() const { return lr_factor_; }
+  // The step that a row of bad ones began with; 0 while the last was good.
+  long trouble() const { return trouble_; }
 
   Json state() const;
   // Throws FormatError when it is no such state.
@@ -61,7 +64,7 @@ class Health {
  private:
   HealthConfig config_;
   std::deque<double> losses_, norms_;  // of good steps; norms as logarithms
-  long bad_in_a_row_ = 0;
+  long bad_in_a_row_ = 0, trouble_ = 0;
   long roll_backs_ = 0;
   long good_since_roll_back_ = 0;
   double lr_factor_ = 1;
@@ -71,6 +74,7 @@ class Health {
     bool norm_alone = false;
   };
   Complaint complaint(double loss, double gradient_norm) const;
+  bool known(const std::deque<double>& values) const;
   void note_good(double loss, double gradient_norm);
 };
 

@@ -87,6 +87,45 @@ TEST(Health, ANormThatStaysHighBesideAnOrdinaryLossIsTheNewUsual) {
   EXPECT_EQ(run.judge(4, 5000).action, HealthAction::skip);
 }
 
+TEST(Health, LossesAreJudgedOnBesideANewUsualNorm) {
+  Trial run;
+  run.warm();
+  for (const auto wanted :
+       {HealthAction::skip, HealthAction::skip, HealthAction::apply}) {
+    EXPECT_EQ(run.judge(4.4, 50).action, wanted);
+  }
+  EXPECT_EQ(run.judge(8.8, 50).action, HealthAction::skip);
+  EXPECT_EQ(run.judge(12.7, 50).action, HealthAction::skip);
+  EXPECT_EQ(run.judge(4.4, 50).action, HealthAction::apply);
+}
+
+TEST(Health, TroubleBeginsWithTheFirstBadStepAndEndsWithAGoodOne) {
+  Trial run;
+  run.warm(100);
+  EXPECT_EQ(run.health.trouble(), 0);
+  EXPECT_EQ(run.judge(kNaN, 1).since, 101);
+  EXPECT_EQ(run.judge(kNaN, 1).since, 101);
+  EXPECT_EQ(run.health.trouble(), 101);
+  Health again{HealthConfig{}};
+  again.restore(parse_json(to_json_line(run.health.state()), "state"));
+  EXPECT_EQ(again.trouble(), 101);
+  EXPECT_EQ(again.judge(103, kNaN, 1).since, 101);
+  EXPECT_EQ(run.good(), HealthAction::apply);
+  EXPECT_EQ(run.health.trouble(), 0);
+  EXPECT_EQ(run.judge(kNaN, 1).since, 104);
+  // After a roll-back the next bad step begins another row.
+  EXPECT_EQ(again.trouble(), 0);
+  EXPECT_EQ(again.judge(96, kNaN, 1).since, 96);
+}
+
+TEST(Health, NotANumberIsSpelledPlainly) {
+  Trial run;
+  EXPECT_EQ(run.judge(-kNaN, 1).reason, "step 1: the loss is nan");
+  EXPECT_EQ(
+      run.judge(1, kInfinity).reason, "step 2: the gradient norm is infinite"
+  );
+}
+
 TEST(Health, ARippleOnAFlatLossIsNoSpike) {
   Trial run;
   for (int i = 0; i < 80; ++i) run.judge(2.0, 1.0);
@@ -161,7 +200,7 @@ TEST(Health, ContinuesFromItsState) {
   EXPECT_EQ(to_json_line(a.health.state()), to_json_line(b.health.state()));
   EXPECT_THROW(again.restore(Json::object()), FormatError);
   auto uneven = a.health.state();
-  uneven["norms"] = Json::array();
+  uneven["losses"] = Json::array();
   EXPECT_THROW(again.restore(uneven), FormatError);
   uneven["norms"] = "x";
   EXPECT_THROW(again.restore(uneven), FormatError);

@@ -7,6 +7,7 @@
 #include "hearth/models/adapters.h"
 #include "hearth/train/gradient.h"
 #include "hearth/train/preference.h"
+#include "hearth/train/test_folder_test.h"
 
 namespace hearth::train {
 namespace {
@@ -103,7 +104,7 @@ TEST(LoraGradient, HoldsForDorasMagnitudes) {
 
 TEST(LoraGradient, HoldsForPreferencePairs) {
   auto model = adapted(false);
-  expect_gradients_hold(*model.decoder, Preference(0.3f, nullptr), "*lora_*");
+  expect_gradients_hold(*model.decoder, Preference(0.3f), "*lora_*");
 }
 
 TEST(Preference, APairWithoutAdaptersLosesLogTwo) {
@@ -111,9 +112,73 @@ TEST(Preference, APairWithoutAdaptersLosesLogTwo) {
       kBase, {.use = models::Use::frozen_base, .compute = mx::float32}
   );
   const auto got =
-      loss_of(*model.decoder, Preference(0.3f, nullptr), batch(4), mx::float32);
+      loss_of(*model.decoder, Preference(0.3f), batch(4), mx::float32);
   EXPECT_EQ(got.weight_sum, 2);
   EXPECT_NEAR(got.loss_sum, 2 * std::log(2.0), 1e-5);
+}
+
+TEST(Preference, RowsThatFillABatchUpAreNoPairs) {
+  auto model = adapted(false);
+  const auto full = batch(4);
+  auto filled = batch(8);
+  const auto keep = mx::less(mx::arange(8), mx::array(4));
+  filled.weights = mx::multiply(
+      filled.weights, mx::astype(mx::reshape(keep, {8, 1}), mx::float32)
+  );
+  const auto want =
+      loss_of(*model.decoder, Preference(0.3f), full, mx::float32);
+  const auto got =
+      loss_of(*model.decoder, Preference(0.3f), filled, mx::float32);
+  EXPECT_EQ(got.weight_sum, 2);
+  EXPECT_NEAR(got.loss_sum, want.loss_sum, 1e-5);
+  EXPECT_EQ(got.right_sum, want.right_sum);
+}
+
+// Told apart: what lowers the loss below log 2.
+TEST(Preference, CountsThePairsThatAreToldApart) {
+  auto model = adapted(false);
+  for (const std::uint32_t first : {0U, 2U}) {
+    auto one = batch(4);
+    const auto rows = mx::arange(4);
+    const auto keep = mx::logical_and(
+        mx::greater_equal(rows, mx::array(static_cast<int>(first))),
+        mx::less(rows, mx::array(static_cast<int>(first + 2)))
+    );
+    one.weights = mx::multiply(
+        one.weights, mx::astype(mx::reshape(keep, {4, 1}), mx::float32)
+    );
+    const auto got =
+        loss_of(*model.decoder, Preference(0.3f), one, mx::float32);
+    EXPECT_EQ(got.weight_sum, 1);
+    EXPECT_EQ(got.right_sum, got.loss_sum < std::log(2.0) ? 1 : 0);
+  }
+}
+
+// Going on from an adapter, the start is the base with that adapter.
+TEST(Preference, IsMeasuredAgainstTheAdapterItStartsFrom) {
+  for (const bool dora : {false, true}) {
+    auto model = adapted(dora);
+    const TestFolder folder;
+    const std::string start = folder.path() + "/start";
+    models::save_adapter(*model.decoder, kBase, start, false);
+    const Preference objective(
+        0.3f,
+        models::read_adapter(*model.decoder, *model.source, mx::float32, start)
+    );
+    const auto got = loss_of(*model.decoder, objective, batch(4), mx::float32);
+    EXPECT_NEAR(got.loss_sum, 2 * std::log(2.0), 1e-4);
+    const auto bare =
+        loss_of(*model.decoder, Preference(0.3f), batch(4), mx::float32);
+    EXPECT_GT(std::abs(bare.loss_sum - 2 * std::log(2.0)), 0.01);
+    // What is trained moves; the start does not.
+    auto* p = model.decoder->parameters().trainable().front();
+    for (std::size_t i = 0; i < p->value.size(); ++i) {
+      p->value.data<float>()[i] += 0.3f;
+    }
+    const auto moved =
+        loss_of(*model.decoder, objective, batch(4), mx::float32);
+    EXPECT_GT(std::abs(moved.loss_sum - 2 * std::log(2.0)), 1e-3);
+  }
 }
 
 }  // namespace

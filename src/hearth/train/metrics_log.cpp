@@ -17,51 +17,55 @@ bool has_step(const Json& line) {
          line.at("step").is_number_integer();
 }
 
-// Whether a line, without its end, is of a step up to last.
-bool keeps(std::string_view text, long last) {
+// A line without its end; null when it is none of ours.
+Json read_line(std::string_view text) {
   try {
-    const Json line = parse_json(text, "metrics.jsonl", {.max_bytes = 1 << 20});
-    return has_step(line) && line.at("step").get<long>() <= last;
+    Json line = parse_json(text, "metrics.jsonl", {.max_bytes = 1 << 20});
+    return has_step(line) ? line : Json();
   } catch (const FormatError&) {
-    return false;
+    return {};
   }
-}
-
-// Writes the lines that stay to a new version of the file; returns how many
-// did not.
-long cut(const std::string& path, long last) {
-  const MappedFile file(path);
-  const std::string_view all = file.text();
-  AtomicFile kept(path);
-  long dropped = 0;
-  for (std::size_t at = 0; at < all.size();) {
-    const std::size_t end = all.find('\n', at);
-    if (end == std::string_view::npos) {
-      ++dropped;  // torn
-      break;
-    }
-    if (keeps(all.substr(at, end - at), last)) {
-      kept.write(all.substr(at, end + 1 - at));
-    } else {
-      ++dropped;
-    }
-    at = end + 1;
-  }
-  if (dropped > 0) kept.commit();
-  return dropped;
 }
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::string& path, long last_step) {
-  int flags = O_WRONLY | O_CREAT | O_APPEND;
-  if (last_step < 0) {
-    flags |= O_TRUNC;
-  } else if (std::filesystem::exists(path) &&
-             std::filesystem::file_size(path) > 0) {
-    dropped_ = cut(path, last_step);
+void MetricsLog::open(
+    const std::string& path,
+    const std::function<bool(long line, const Json& content)>& stays
+) {
+  namespace fs = std::filesystem;
+  if (fs::exists(path) && fs::file_size(path) > 0) {
+    const MappedFile file(path);
+    const std::string_view all = file.text();
+    AtomicFile kept(path);
+    for (std::size_t at = 0; at < all.size();) {
+      const std::size_t end = all.find('\n', at);
+      const bool whole = end != std::string_view::npos;  // else it is torn
+      const Json line = whole ? read_line(all.substr(at, end - at)) : Json();
+      if (!line.is_null() && stays(lines_, line)) {
+        kept.write(all.substr(at, end + 1 - at));
+        ++lines_;
+      } else {
+        ++dropped_;
+      }
+      if (!whole) break;
+      at = end + 1;
+    }
+    if (dropped_ > 0) kept.commit();
   }
-  file_ = FileHandle::open(path, flags, "write");
+  file_ = FileHandle::open(path, O_WRONLY | O_CREAT | O_APPEND, "write");
+}
+
+MetricsLog::MetricsLog(const std::string& path, long last_step) {
+  open(path, [last_step](long, const Json& line) {
+    return line.at("step").get<long>() <= last_step;
+  });
+}
+
+MetricsLog MetricsLog::with_lines(const std::string& path, long lines) {
+  MetricsLog log;
+  log.open(path, [lines](long line, const Json&) { return line < lines; });
+  return log;
 }
 
 void MetricsLog::append(const Json& line) {
@@ -72,6 +76,7 @@ void MetricsLog::append(const Json& line) {
   }
   const std::string text = to_json_line(line) + "\n";
   file_.write(std::as_bytes(std::span(text)));
+  ++lines_;
 }
 
 }  // namespace hearth::train

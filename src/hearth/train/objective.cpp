@@ -8,8 +8,10 @@ ObjectiveValue LanguageModel::operator()(
     const nn::Pass& pass
 ) const {
   ops::HeadLossOptions options;
-  options.terms.label_smoothing = options_.label_smoothing;
-  options.terms.z_loss = options_.z_loss;
+  if (pass.training) {
+    options.terms.label_smoothing = options_.label_smoothing;
+    options.terms.z_loss = options_.z_loss;
+  }
   nn::Pass noisy = pass;
   noisy.embedding_noise = options_.neftune;
   noisy.fused_attention = options_.fused_attention;

@@ -3,6 +3,7 @@
 // to divide it by. Pre-training, fine-tuning, preference pairs and, above this
 // area, distillation differ here and nowhere in the loop.
 #include <memory>
+#include <optional>
 
 #include "hearth/models/decoder.h"
 #include "hearth/train/micro_batch.h"
@@ -12,6 +13,8 @@ namespace hearth::train {
 struct ObjectiveValue {
   mx::array loss_sum;    // float32 scalar, differentiated
   mx::array weight_sum;  // float32 scalar: what the sum is a sum over
+  // Of pairs: how many are told apart. Not differentiated.
+  std::optional<mx::array> right_sum;
 };
 
 class Objective {
@@ -33,7 +36,8 @@ struct LanguageModelOptions {
   bool fused_attention = true, fused_head = true;
 };
 
-// Cross-entropy of the next token, weighted by the batch's weights.
+// Cross-entropy of the next token, weighted by the batch's weights; smoothing
+// and z-loss are added in a training pass alone.
 class LanguageModel : public Objective {
  public:
   explicit LanguageModel(LanguageModelOptions options = {})

@@ -6,10 +6,16 @@
 #include "hearth/base/units.h"
 #include "hearth/data/tokenizer/tokenizer.h"
 #include "hearth/io/model_source.h"
+#include "hearth/kernels/quant/packed.h"
+#include "hearth/models/adapters.h"
+#include "hearth/models/decoder.h"
 #include "hearth/models/family.h"
 #include "hearth/models/load.h"
 #include "hearth/train/plan_advice_impl.h"
 #include "hearth/train/plan_cutting_impl.h"
+#include "hearth/train/positions.h"
+#include "hearth/train/run_model.h"
+#include "hearth/train/session.h"
 #include "hearth/train/step_time.h"
 
 namespace hearth::train {
@@ -23,6 +29,24 @@ int vocabulary_of(const Recipe& recipe) {
   const auto tokenizer =
       data::Tokenizer::load(data::tokenizer_path(recipe.data));
   return static_cast<int>(tokenizer->id_limit());
+}
+
+// Of a model's matrices once they are rounded; those whose rows the format
+// cannot hold stay as products read them.
+std::size_t rounded_bytes(
+    const models::DecoderConfig& config,
+    const kernels::QuantFormat& format
+) {
+  models::Decoder decoder(config);
+  std::size_t bytes = 0;
+  for (const nn::Parameter* p : decoder.parameters().all()) {
+    if (!p->matrix) continue;
+    const bool holds = p->shape[1] % format.block_columns() == 0;
+    bytes +=
+        holds ? kernels::packed_layout(format, p->shape[0], p->shape[1]).bytes()
+              : 4 * p->elements();
+  }
+  return bytes;
 }
 
 void explain(Plan& plan, const Cutting& cutting, const Recipe& recipe) {
@@ -79,16 +103,26 @@ void explain(Plan& plan, const Cutting& cutting, const Recipe& recipe) {
 
 PlannedModel planned_model(const Recipe& recipe) {
   if (recipe.model.from.empty()) {
-    return {models::new_model(
+    PlannedModel model{models::new_model(
         recipe.model, vocabulary_of(recipe), static_cast<int>(recipe.longest())
     )};
+    check_positions(recipe, model.config);
+    return model;
   }
-  const auto source = io::open_model(recipe.model.from);
+  const auto source = open_base(recipe.model.from);
   PlannedModel model{
       models::parse_config(source->config(), models::config_name(*source))
   };
+  check_positions(recipe, model.config);
   if (source->config().contains("quantization")) {
     for (const auto& t : source->tensors()) model.quantized_bytes += t.bytes;
+  } else if (const auto format = base_format(recipe)) {
+    model.quantized_bytes = rounded_bytes(model.config, *format);
+  }
+  check_checkpointed(recipe.train.checkpointing, model.config.layers);
+  if (recipe.lora) {
+    models::Decoder decoder(model.config);
+    models::check_targets(decoder, *recipe.lora);
   }
   return model;
 }

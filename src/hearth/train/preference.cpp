@@ -24,7 +24,27 @@ mx::array margins(const mx::array& rows) {
   return mx::reshape(mx::subtract(parts[0], parts[1]), {-1});
 }
 
+// Which pairs have a token that counts.
+mx::array pairs_of(const mx::array& weights) {
+  const auto rows = mx::reshape(mx::sum(weights, -1), {-1, 2});
+  return mx::greater(mx::sum(rows, -1), mx::array(0.0f));
+}
+
 }  // namespace
+
+mx::array Preference::before(
+    const models::Decoder& model,
+    const MicroBatch& batch,
+    const nn::Pass& pass
+) const {
+  nn::Pass frozen = pass;
+  frozen.training = false;
+  frozen.noise.reset();
+  frozen.adapters = adapters_ != nullptr;
+  frozen.lora = adapters_.get();
+  const models::Decoder& reference = reference_ ? *reference_ : model;
+  return mx::stop_gradient(margins(row_scores(reference, batch, frozen)));
+}
 
 ObjectiveValue Preference::operator()(
     const models::Decoder& model,
@@ -38,21 +58,22 @@ ObjectiveValue Preference::operator()(
         )
     );
   }
-  nn::Pass frozen = pass;
-  frozen.training = false;
-  frozen.noise.reset();
-  frozen.adapters = false;
-  const models::Decoder& reference = reference_ ? *reference_ : model;
-  const auto before =
-      mx::stop_gradient(margins(row_scores(reference, batch, frozen)));
   const auto margin = mx::multiply(
       mx::array(beta_),
-      mx::subtract(margins(row_scores(model, batch, pass)), before)
+      mx::subtract(
+          margins(row_scores(model, batch, pass)), before(model, batch, pass)
+      )
   );
   // -log sigmoid(m) without overflow.
   const auto loss = mx::logaddexp(mx::array(0.0f), mx::negative(margin));
-  const auto pairs = mx::array(static_cast<float>(batch.rows) / 2);
-  return {mx::sum(loss), pairs};
+  const auto counted = mx::astype(pairs_of(batch.weights), mx::float32);
+  const auto right = mx::multiply(
+      mx::astype(mx::greater(margin, mx::array(0.0f)), mx::float32), counted
+  );
+  return {
+      mx::sum(mx::multiply(loss, counted)), mx::sum(counted),
+      mx::stop_gradient(mx::sum(right))
+  };
 }
 
 }  // namespace hearth::train

@@ -3,19 +3,25 @@
 // likelier, against the model it all started from. Rows come in pairs, chosen
 // first; a pair is one unit of the loss:
 //   -log sigmoid(beta ((c - c_ref) - (r - r_ref)))
-// with c and r the log probabilities of the two answers' own tokens.
+// with c and r the log probabilities of the two answers' own tokens. Rows that
+// only fill a batch up carry no weight and are no pair.
 #include <memory>
 
+#include "hearth/nn/lora.h"
 #include "hearth/train/objective.h"
 
 namespace hearth::train {
 
 class Preference : public Objective {
  public:
-  // reference scores with the starting weights. Null: the model itself with
-  // its adapters off.
-  Preference(float beta, std::shared_ptr<const models::Decoder> reference)
-      : beta_(beta), reference_(std::move(reference)) {}
+  // The start scores as the model itself does with its adapters off,
+  explicit Preference(float beta) : beta_(beta) {}
+  // as a model of its own,
+  Preference(float beta, std::shared_ptr<const models::Decoder> start)
+      : beta_(beta), reference_(std::move(start)) {}
+  // or as the model with these in place of its adapters.
+  Preference(float beta, std::shared_ptr<const nn::LoraSet> start)
+      : beta_(beta), adapters_(std::move(start)) {}
   ObjectiveValue operator()(
       const models::Decoder& model,
       const MicroBatch& batch,
@@ -26,6 +32,14 @@ class Preference : public Objective {
  private:
   float beta_;
   std::shared_ptr<const models::Decoder> reference_;
+  std::shared_ptr<const nn::LoraSet> adapters_;
+
+  // What the start makes of each pair.
+  mx::array before(
+      const models::Decoder& model,
+      const MicroBatch& batch,
+      const nn::Pass& pass
+  ) const;
 };
 
 }  // namespace hearth::train

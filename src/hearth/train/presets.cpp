@@ -74,16 +74,19 @@ Recipe sized(const Recipe& recipe, const ModelSize& size) {
   return r;
 }
 
+void check_sizable(const Recipe& recipe) {
+  if (recipe.model.from.empty()) return;
+  throw UsageError(
+      "a preset must have a new model to size, got a recipe with model.from"
+  );
+}
+
 PresetChoice choose_size(
     const Recipe& recipe,
     const Preset& preset,
     const PlanMachine& machine
 ) {
-  if (!recipe.model.from.empty()) {
-    throw UsageError(
-        "a preset must have a new model to size, got a recipe with model.from"
-    );
-  }
+  check_sizable(recipe);
   PlanMachine share = machine;
   share.budget = static_cast<std::size_t>(
       static_cast<double>(machine.budget) * preset.memory_share

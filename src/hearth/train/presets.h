@@ -27,6 +27,9 @@ std::vector<ModelSize> size_ladder();
 // The recipe with that size, trained on 20 tokens a parameter.
 Recipe sized(const Recipe& recipe, const ModelSize& size);
 
+// Throws UsageError for a recipe that does not make a new model.
+void check_sizable(const Recipe& recipe);
+
 struct PresetChoice {
   std::size_t size = 0;  // in the ladder
   Recipe recipe;

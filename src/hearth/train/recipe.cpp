@@ -2,28 +2,29 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "hearth/base/error.h"
-
 namespace hearth::train {
 
 void TrainSection::fields(FieldVisitor& v) {
   v("objective", objective, "what is minimised", one_of({"lm", "dpo"}));
   v("steps", steps, "optimiser steps", at_least(1));
-  v("epochs", epochs, "passes over the data, in place of steps", at_least(0));
-  v("tokens_per_step", tokens_per_step, "tokens of one update", at_least(1));
+  v("epochs", epochs, "passes over the data, in place of steps",
+    between(0, 10000));
+  v("tokens_per_step", tokens_per_step, "tokens of one update",
+    between(1, 0x1p40));
   v("micro_batch_size", micro_batch_size, "rows at a time; 0: what fits",
-    at_least(0));
+    between(0, 1 << 18));
   v("gradient_accumulation_steps", gradient_accumulation_steps,
-    "micro-batches of one update; 0: what is left", at_least(0));
+    "micro-batches of one update; 0: what is left", between(0, 1 << 18));
   v("seq_lengths", seq_lengths, "row lengths, in place of data.length");
   v("shape_probs", shape_probs, "how often each length comes");
   v("shape_guarantee", shape_guarantee,
     "every length comes at least once in so many steps; 0: as drawn",
-    at_least(0));
+    between(0, 1'000'000));
   v("precision", precision, "of products and activations",
     one_of({"bf16", "fp32", "fp16"}));
+  v("loss_scale", loss_scale,
+    "what fp16 multiplies the mean loss by at first; 0: 65536",
+    between(0, 0x1p32));
   v("checkpointing", checkpointing,
     "blocks computed again in the backward pass: auto, none, all, or every "
     "k-th as a number");
@@ -40,10 +41,13 @@ void TrainSection::fields(FieldVisitor& v) {
   v("eval_tokens", eval_tokens, "tokens of a validation at most", at_least(1));
   v("early_stop", early_stop, "validations without gain before stopping",
     at_least(0));
-  v("save_every", save_every, "steps between checkpoints; 0: at the end",
+  v("save_every", save_every,
+    "steps between checkpoints; 0: a tenth of the run, after one to ten "
+    "minutes",
     at_least(0));
-  v("keep", keep, "checkpoints kept beside the best", at_least(1));
-  v("label_smoothing", label_smoothing, "share given to all other tokens",
+  v("keep", keep, "checkpoints kept beside the best and the last healthy one",
+    between(1, 1000000));
+  v("label_smoothing", label_smoothing, "share spread evenly over all tokens",
     between(0, 0.9));
   v("z_loss", z_loss, "weight of the squared log-sum-exp", at_least(0));
   v("neftune", neftune, "noise on the embeddings; 0: none", at_least(0));
@@ -52,9 +56,17 @@ void TrainSection::fields(FieldVisitor& v) {
   v("health", health, "what a bad step is and what is done about it");
 }
 
+void LoraSection::fields(FieldVisitor& v) {
+  nn::LoraConfig::fields(v);
+  v("quantize_base", quantize_base,
+    "bits the base is rounded to on the way in, 4 or 8; 0: as it is",
+    between(0, 8));
+}
+
 void RunSection::fields(FieldVisitor& v) {
   v("dir", dir, "folder of the run");
   v("seed", seed, "of weights, order and noise");
+  v("threads", threads, "as --threads, which wins; 0: all", between(0, 4096));
 }
 
 void Recipe::fields(FieldVisitor& v) {
@@ -64,6 +76,11 @@ void Recipe::fields(FieldVisitor& v) {
   v("optim", optim, "optimiser and schedule");
   v("lora", lora, "adapters in place of the whole model");
   v("run", run, "where it is kept");
+  v("quant", quant, "training aware of quantisation");
+  v("coreml", coreml, "what a Core ML export is to be");
+  v("rfai", rfai, "answers scored by a teacher");
+  v("distill", distill, "learning from a teacher");
+  v("hardware", hardware, "what it is trained on");
 }
 
 std::int64_t Recipe::longest() const {
@@ -79,56 +96,6 @@ std::uint64_t Recipe::step_tokens() const {
     );
   }
   return static_cast<std::uint64_t>(t.tokens_per_step);
-}
-
-void Recipe::check() const {
-  const auto require = [](bool holds, const std::string& what) {
-    if (!holds) throw UsageError(what);
-  };
-  optim.check();
-  require(
-      train.shape_probs.empty() ||
-          train.shape_probs.size() == train.seq_lengths.size(),
-      fmt::format(
-          "train.shape_probs must have one number for each of "
-          "train.seq_lengths, got {} and {}",
-          train.shape_probs.size(), train.seq_lengths.size()
-      )
-  );
-  for (const auto n : train.seq_lengths) {
-    require(
-        n >= 8, fmt::format("train.seq_lengths must be at least 8, got {}", n)
-    );
-  }
-  require(
-      step_tokens() >= static_cast<std::uint64_t>(longest()),
-      fmt::format(
-          "train.tokens_per_step must hold one row of {} tokens, got {}",
-          longest(), train.tokens_per_step
-      )
-  );
-  require(
-      !lora || !model.from.empty(),
-      "lora must have a model to adapt: give model.from"
-  );
-  require(
-      model.adapter.empty() || lora,
-      "model.adapter must have a lora section that describes it"
-  );
-  require(
-      train.objective != "dpo" || !model.from.empty(),
-      "train.objective dpo must have a model to start from: give model.from"
-  );
-  const auto& c = train.checkpointing;
-  const bool number = !c.empty() && std::ranges::all_of(c, [](char d) {
-    return d >= '0' && d <= '9';
-  });
-  require(
-      c == "auto" || c == "none" || c == "all" || (number && c.size() < 5),
-      fmt::format(
-          "train.checkpointing must be auto, none, all or a number, got '{}'", c
-      )
-  );
 }
 
 }  // namespace hearth::train

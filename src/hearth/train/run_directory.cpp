@@ -23,8 +23,17 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLock = "lock";
 // What a run writes, and so what overwriting one removes.
-constexpr std::array kOwn = {"config.yaml", "machine.json", "version",
-                             "best.json",   "checkpoints",  "metrics.jsonl"};
+constexpr std::array kOwn = {"config.yaml",  "machine.json",
+                             "version",      "best.json",
+                             "checkpoints",  "metrics.jsonl",
+                             "events.jsonl", "model",
+                             "adapter",      "sweep_result.json"};
+
+bool is_own(const fs::path& name) {
+  return name == kLock || std::ranges::any_of(kOwn, [&](const char* own) {
+           return name == own;
+         });
+}
 
 bool has_content(const std::string& path) {
   return std::any_of(
@@ -33,8 +42,42 @@ bool has_content(const std::string& path) {
   );
 }
 
+bool has_foreign(const std::string& path) {
+  return std::any_of(
+      fs::directory_iterator(path), fs::directory_iterator(),
+      [](const auto& entry) { return !is_own(entry.path().filename()); }
+  );
+}
+
+// Described, and stopped before its first step: there is nothing to lose.
+bool never_stepped(const fs::path& run) {
+  std::error_code missing;
+  const bool logged = fs::exists(run / "metrics.jsonl", missing) &&
+                      fs::file_size(run / "metrics.jsonl", missing) > 0;
+  const bool saved = fs::exists(run / "checkpoints", missing) &&
+                     !fs::is_empty(run / "checkpoints", missing);
+  return fs::exists(run / "version", missing) && !logged && !saved &&
+         !has_foreign(run.string());
+}
+
+// A folder of something else may hold a config.yaml and checkpoints, too.
+void require_run(const std::string& path) {
+  const bool run = fs::exists(fs::path(path) / "config.yaml") &&
+                   fs::exists(fs::path(path) / "machine.json") &&
+                   fs::exists(fs::path(path) / "version");
+  if (run || !has_foreign(path)) return;
+  throw UsageError(
+      fmt::format(
+          "[train.run] {} must hold a run or nothing for --force, got other "
+          "files",
+          path
+      ),
+      "give another folder with -o"
+  );
+}
+
 void require_empty(const std::string& path) {
-  if (!has_content(path)) return;
+  if (!has_content(path) || never_stepped(path)) return;
   throw UsageError(
       fmt::format("[train.run] {} must be empty or new", path),
       fmt::format(
@@ -82,21 +125,28 @@ FileHandle take_lock(const std::string& path) {
 }  // namespace
 
 RunDirectory::RunDirectory(std::string path, RunMode mode)
-    : path_(std::move(path)) {
+    : path_(std::move(path)), mode_(mode) {
   if (mode == RunMode::resume && !fs::exists(file("config.yaml"))) {
     throw UsageError(
         fmt::format("[train.run] {} must hold a run to resume", path_),
         "start one with -o instead of --resume"
     );
   }
+  made_ = !fs::exists(path_);
   make_folder(path_);
   // Before the lock, so that a foreign folder is left as it is, and after it,
   // as another process may have been faster.
   if (mode == RunMode::fresh) require_empty(path_);
+  if (mode == RunMode::overwrite) require_run(path_);
   lock_ = take_lock(path_);
   if (mode == RunMode::fresh) require_empty(path_);
-  if (mode != RunMode::overwrite) return;
-  for (const char* name : kOwn) fs::remove_all(file(name));
+}
+
+RunDirectory::~RunDirectory() {
+  std::error_code ignored;
+  if (!made_ || fs::exists(file("config.yaml"), ignored)) return;
+  fs::remove(file(kLock), ignored);
+  fs::remove(path_, ignored);
 }
 
 std::string RunDirectory::file(std::string_view name) const {
@@ -104,6 +154,9 @@ std::string RunDirectory::file(std::string_view name) const {
 }
 
 void RunDirectory::describe(const RunDescription& description) const {
+  if (mode_ != RunMode::resume) {
+    for (const char* name : kOwn) fs::remove_all(file(name));
+  }
   write_file_atomically(
       file("machine.json"), to_json_text(description.machine)
   );

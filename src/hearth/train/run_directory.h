@@ -10,8 +10,8 @@
 namespace hearth::train {
 
 enum class RunMode : unsigned char {
-  fresh,      // there must be nothing yet
-  overwrite,  // what an earlier run left is removed, and nothing else
+  fresh,      // there must be nothing yet, or a run that never made a step
+  overwrite,  // there must be a run or nothing; what the run left is removed
   resume,     // there must be a run
 };
 
@@ -27,16 +27,24 @@ class RunDirectory {
   // a hint when the mode does not suit what is there, or when another process
   // trains in it. A lock goes with its process, however that ends.
   RunDirectory(std::string path, RunMode mode);
+  // A folder that it made and that was never described goes again.
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
 
   const std::string& path() const { return path_; }
   std::string file(std::string_view name) const;
   std::string metrics_path() const { return file("metrics.jsonl"); }
 
-  // Writes config.yaml, machine.json and version, each whole or not at all.
+  // Writes config.yaml, machine.json and version, each whole or not at all. Of
+  // a run that does not go on, what an earlier one left is removed first: until
+  // here it stands.
   void describe(const RunDescription& description) const;
 
  private:
   std::string path_;
+  RunMode mode_;
+  bool made_ = false;
   FileHandle lock_;
 };
 

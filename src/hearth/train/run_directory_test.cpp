@@ -42,6 +42,7 @@ TEST(RunDirectory, DescribesARunAndRefusesToStartOverIt) {
   EXPECT_EQ(read_text_file(path + "/config.yaml"), "steps: 3\n");
   EXPECT_EQ(read_json_file(path + "/machine.json").at("cores"), 2);
   EXPECT_EQ(read_text_file(path + "/version"), "1.2.3\n");
+  write_file_atomically(path + "/metrics.jsonl", "{\"step\":1}\n");
   const std::string refused = message_of(path, RunMode::fresh);
   EXPECT_TRUE(has(refused, "must be empty")) << refused;
   EXPECT_TRUE(has(refused, "--resume " + path)) << refused;
@@ -64,11 +65,55 @@ TEST(RunDirectory, OverwritingRemovesTheRunAndNothingElse) {
   fs::create_directories(path + "/checkpoints/step-000001");
   write_file_atomically(path + "/metrics.jsonl", "{}\n");
   write_file_atomically(path + "/notes.txt", "mine");
+  fs::create_directories(path + "/model");
+  write_file_atomically(path + "/model/tokenizer.model", "old");
+  fs::create_directories(path + "/adapter");
+  {
+    const RunDirectory failed(path, RunMode::overwrite);
+  }
+  EXPECT_TRUE(fs::exists(path + "/checkpoints")) << "it stands until then";
   const RunDirectory run(path, RunMode::overwrite);
-  EXPECT_FALSE(fs::exists(path + "/checkpoints"));
-  EXPECT_FALSE(fs::exists(path + "/metrics.jsonl"));
-  EXPECT_FALSE(fs::exists(path + "/config.yaml"));
+  run.describe({"b: 2\n", {}, "2"});
+  for (const char* gone :
+       {"checkpoints", "metrics.jsonl", "model", "adapter"}) {
+    EXPECT_FALSE(fs::exists(fs::path(path) / gone)) << gone;
+  }
+  EXPECT_EQ(read_text_file(path + "/config.yaml"), "b: 2\n");
   EXPECT_TRUE(fs::exists(path + "/notes.txt"));
+}
+
+TEST(RunDirectory, ForceRefusesAFolderThatIsNoRun) {
+  const TestFolder folder;
+  const std::string path = folder.path();
+  write_file_atomically(path + "/config.yaml", "theirs: 1\n");
+  write_file_atomically(path + "/version", "9");
+  write_file_atomically(path + "/app.py", "print()");
+  fs::create_directories(path + "/checkpoints/theirs");
+  const auto refused = message_of(path, RunMode::overwrite);
+  EXPECT_TRUE(has(refused, "must hold a run or nothing")) << refused;
+  EXPECT_TRUE(fs::exists(path + "/checkpoints/theirs"));
+  EXPECT_FALSE(fs::exists(path + "/lock"));
+}
+
+TEST(RunDirectory, AStartThatFailedDoesNotBlockItsFolder) {
+  const TestFolder folder;
+  const std::string path = folder.path() + "/run";
+  {
+    const RunDirectory undescribed(path, RunMode::fresh);
+  }
+  EXPECT_FALSE(fs::exists(path)) << "what it made, it removes";
+  {
+    const RunDirectory run(path, RunMode::fresh);
+    run.describe({"a: 1\n", {}, "1"});
+    fs::create_directories(path + "/model");
+    write_file_atomically(path + "/metrics.jsonl", "");
+  }
+  EXPECT_EQ(message_of(path, RunMode::fresh), "") << "it made no step";
+  write_file_atomically(path + "/mine.txt", "");
+  EXPECT_NE(message_of(path, RunMode::fresh), "") << "not its own files alone";
+  fs::remove(path + "/mine.txt");
+  fs::create_directories(path + "/checkpoints/step-000001");
+  EXPECT_NE(message_of(path, RunMode::fresh), "");
 }
 
 TEST(RunDirectory, ResumeNeedsARun) {
@@ -141,6 +186,25 @@ TEST(MetricsLog, ResumingCutsLaterStepsAndTornLines) {
     const MetricsLog fresh(path, -1);
   }
   EXPECT_EQ(read_text_file(path), "");
+}
+
+TEST(MetricsLog, LinesCanBeKeptByTheirNumber) {
+  const TestFolder folder;
+  const std::string path = folder.path() + "/events.jsonl";
+  {
+    MetricsLog log(path, -1);
+    for (const int step : {7, 8, 3}) log.append({{"step", step}});
+    EXPECT_EQ(log.lines(), 3);
+  }
+  {
+    auto log = MetricsLog::with_lines(path, 2);
+    EXPECT_EQ(log.lines(), 2);
+    EXPECT_EQ(log.dropped(), 1);
+    log.append({{"step", 4}});
+  }
+  EXPECT_EQ(read_text_file(path), "{\"step\":7}\n{\"step\":8}\n{\"step\":4}\n");
+  EXPECT_EQ(MetricsLog::with_lines(path, 100).dropped(), 0);
+  EXPECT_EQ(MetricsLog::with_lines(path, 0).dropped(), 3);
 }
 
 }  // namespace

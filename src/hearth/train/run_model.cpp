@@ -14,6 +14,7 @@
 #include "hearth/models/adapters.h"
 #include "hearth/models/save.h"
 #include "hearth/train/checkpoint.h"
+#include "hearth/train/merged_source.h"
 #include "hearth/train/run_source.h"
 
 namespace hearth::train {
@@ -44,7 +45,11 @@ long step_of(const RunReference& r) {
   if (steps.empty()) refuse("must have a checkpoint, but has none yet");
   if (r.which == "best") {
     const auto best = best_checkpoint(r.run);
-    return best ? best->step : steps.back();
+    if (!best) return steps.back();
+    if (std::ranges::find(steps, best->step) == steps.end()) {
+      refuse(fmt::format("has no checkpoint of its best step {}", best->step));
+    }
+    return best->step;
   }
   if (r.which == "last") return steps.back();
   long step = 0;
@@ -61,14 +66,32 @@ long step_of(const RunReference& r) {
   return step;
 }
 
-Recipe recipe_of(const std::string& run) {
+// What PEFT is to load below the adapter: for a run whose best weights are
+// meant, the folder that has them.
+std::string base_name(const std::string& from) {
+  const auto run = parse_run_reference(from);
+  if (!run || run_recipe(run->run).lora) return from;
+  const auto best = best_checkpoint(run->run);
+  const bool same = best && step_of(*run) == best->step;
+  return same ? model_folder(run->run).string() : from;
+}
+
+}  // namespace
+
+RunReference at_step(const RunReference& reference) {
+  return {reference.run, std::to_string(step_of(reference))};
+}
+
+std::string text_of(const RunReference& reference) {
+  return reference.run + "@" + reference.which;
+}
+
+Recipe run_recipe(const std::string& run) {
   Recipe recipe;
   ConfigReader reader(recipe);
   reader.apply(read_yaml_file((fs::path(run) / "config.yaml").string()));
   return recipe;
 }
-
-}  // namespace
 
 void describe_model(const Session& s, const std::string& run) {
   const fs::path folder = model_folder(run);
@@ -93,8 +116,8 @@ void describe_model(const Session& s, const std::string& run) {
 void write_model(const Session& s, const std::string& run) {
   if (s.recipe.lora) {
     return models::save_adapter(
-        *s.model, s.recipe.model.from, (fs::path(run) / "adapter").string(),
-        true
+        *s.model, base_name(s.recipe.model.from),
+        (fs::path(run) / "adapter").string(), true
     );
   }
   const fs::path folder = model_folder(run);
@@ -121,10 +144,22 @@ std::optional<RunReference> parse_run_reference(const std::string& word) {
 }
 
 std::shared_ptr<const io::ModelSource> open_run_source(const RunReference& r) {
-  const Recipe recipe = recipe_of(r.run);
-  if (recipe.lora) return io::open_model(recipe.model.from);
+  const Recipe recipe = run_recipe(r.run);
+  if (recipe.lora) return open_base(recipe.model.from);
+  const long step = step_of(r);
+  std::optional<long> gate_step;
+  if (recipe.model.gate) gate_step = recipe.model.gate->step + step;
   return std::make_shared<RunSource>(
-      model_folder(r.run).string(), checkpoint_path(r.run, step_of(r))
+      model_folder(r.run).string(), checkpoint_path(r.run, step), gate_step
+  );
+}
+
+std::shared_ptr<const io::ModelSource> open_base(const std::string& word) {
+  const auto run = parse_run_reference(word);
+  if (!run) return io::open_model(word);
+  if (!run_recipe(run->run).lora) return open_run_source(*run);
+  return std::make_shared<MergedSource>(
+      load_run_model(*run, {.use = models::Use::described})
   );
 }
 
@@ -132,13 +167,11 @@ models::LoadedModel load_run_model(
     const RunReference& r,
     const models::LoadOptions& options
 ) {
-  auto model = models::load_model(open_run_source(r), options);
-  const Recipe recipe = recipe_of(r.run);
-  if (recipe.model.gate) {
-    for (nn::Gate* gate : model.decoder->gates()) {
-      gate->set_step(recipe.model.gate->step + step_of(r));
-    }
-  }
+  const Recipe recipe = run_recipe(r.run);
+  models::LoadOptions as_trained = options;
+  // Adapters belong to the base they were trained over.
+  if (!as_trained.quantize) as_trained.quantize = base_format(recipe);
+  auto model = models::load_model(open_run_source(r), as_trained);
   if (!recipe.lora) return model;
   models::attach_adapters(*model.decoder, *model.source, *recipe.lora);
   const auto adapters = model.decoder->parameters().trainable();
@@ -150,7 +183,7 @@ models::LoadedModel load_run_model(
 std::string run_tokenizer(const RunReference& r) {
   std::string own = model_folder(r.run).string();
   if (!data::tokenizer_files(own).empty()) return own;
-  const Recipe recipe = recipe_of(r.run);
+  const Recipe recipe = run_recipe(r.run);
   const YamlNode& named = recipe.data.tokenizer;
   return named.kind == YamlNode::Kind::kScalar ? named.scalar
                                                : recipe.model.from;

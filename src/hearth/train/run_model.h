@@ -24,11 +24,24 @@ struct RunReference {
 // Nothing when the word names no run directory.
 std::optional<RunReference> parse_run_reference(const std::string& word);
 
+// With the step that it stands for now. Throws UsageError when there is no such
+// checkpoint.
+RunReference at_step(const RunReference& reference);
+// RUN@STEP.
+std::string text_of(const RunReference& reference);
+
+// The recipe that the run goes by.
+Recipe run_recipe(const std::string& run);
+
 // The weights as they lie in the checkpoint; of a run that trained adapters,
-// the model below them. Throws UsageError when there is no such checkpoint.
+// the model below them. Throws UsageError when there is no such checkpoint,
+// FormatError when it is damaged.
 std::shared_ptr<const io::ModelSource> open_run_source(
     const RunReference& reference
 );
+// What training can start from: a folder, a .gguf file or a run, whose adapters
+// are merged into the model below them.
+std::shared_ptr<const io::ModelSource> open_base(const std::string& word);
 // Adapters included.
 models::LoadedModel load_run_model(
     const RunReference& reference,

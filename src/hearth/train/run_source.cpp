@@ -3,14 +3,23 @@
 #include <cstring>
 
 #include "hearth/base/json.h"
+#include "hearth/train/checkpoint_files_impl.h"
 
 namespace hearth::train {
 
-RunSource::RunSource(std::string folder, const std::string& checkpoint)
+RunSource::RunSource(
+    std::string folder,
+    const std::string& checkpoint,
+    std::optional<long> gate_step
+)
     : folder_(std::move(folder)),
       config_(read_json_file(folder_ + "/config.json")),
-      file_(io::SafetensorsFile::open(checkpoint + "/weights.safetensors")),
       transposed_(config_.value("model_type", "") == "gpt2") {
+  files::verify_checksum(checkpoint, files::kWeights);
+  file_ = io::SafetensorsFile::open(checkpoint + "/" + files::kWeights);
+  if (gate_step && config_.contains("gate")) {
+    config_["gate"]["step"] = *gate_step;
+  }
   for (io::TensorInfo t : file_->tensors()) {
     if (is_transposed(t)) std::swap(t.shape[0], t.shape[1]);
     tensors_.push_back(std::move(t));

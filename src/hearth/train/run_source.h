@@ -1,14 +1,21 @@
 #pragma once
 // The weights of a checkpoint as a model source, in the layout of their own
 // family's files.
+#include <optional>
+
 #include "hearth/io/safetensors.h"
 
 namespace hearth::train {
 
 class RunSource : public io::ModelSource {
  public:
-  // folder has config.json, checkpoint the weights.
-  RunSource(std::string folder, const std::string& checkpoint);
+  // folder has config.json, checkpoint the weights, whose checksum is compared
+  // first. gate_step is where a scheduled gate stands with them.
+  RunSource(
+      std::string folder,
+      const std::string& checkpoint,
+      std::optional<long> gate_step = {}
+  );
 
   const std::string& path() const override { return folder_; }
   const Json& config() const override { return config_; }

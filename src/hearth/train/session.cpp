@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/data/dataset_tokenizer.h"
 #include "hearth/models/adapters.h"
 #include "hearth/models/load.h"
+#include "hearth/models/quant_target.h"
 #include "hearth/models/write_config.h"
 #include "hearth/nn/init.h"
 #include "hearth/train/planner.h"
+#include "hearth/train/positions.h"
 #include "hearth/train/preference.h"
+#include "hearth/train/run_model.h"
 
 namespace hearth::train {
 namespace {
@@ -18,19 +22,12 @@ mx::Dtype compute_of(const std::string& precision) {
   return precision == "bf16" ? mx::bfloat16 : mx::float16;
 }
 
-// A recipe without data.tokenizer takes the model's own.
-void take_models_tokenizer(Recipe& recipe) {
-  YamlNode& node = recipe.data.tokenizer;
-  if (recipe.model.from.empty() || node.kind != YamlNode::Kind::kNull) return;
-  node.kind = YamlNode::Kind::kScalar;
-  node.scalar = recipe.model.from;
-}
-
 void make_new(Session& s) {
   const auto vocabulary = static_cast<int>(s.cache->manifest().vocabulary);
   const auto config = models::new_model(
       s.recipe.model, vocabulary, static_cast<int>(s.recipe.longest())
   );
+  check_positions(s.recipe, config);
   s.model = std::make_unique<models::Decoder>(config);
   s.model_config = models::config_json(config);
   for (nn::Parameter* p : s.model->parameters().all()) {
@@ -40,13 +37,50 @@ void make_new(Session& s) {
   models::prepare(*s.model, s.compute, models::Use::training);
 }
 
-void load_base(Session& s) {
-  const bool adapters = s.recipe.lora.has_value();
-  auto loaded = models::load_model(
-      s.recipe.model.from,
-      {.use = adapters ? models::Use::frozen_base : models::Use::training,
-       .compute = s.compute}
+// A tokenizer of its own must still be the one the embeddings are of.
+void check_tokenizer(const Session& s) {
+  if (!s.data.tokenizer_trained) return;
+  const std::string& from = s.recipe.model.from;
+  const auto run = parse_run_reference(from);
+  try {
+    const auto own = data::load_text_encoder(run ? run_tokenizer(*run) : from);
+    if (own->hash() == s.data.encoder->text().hash()) return;
+  } catch (const Error&) {
+    return;  // The model has none to compare with.
+  }
+  throw UsageError(
+      fmt::format(
+          "data.tokenizer must be the one that {} was trained with, got one "
+          "that was trained anew",
+          from
+      ),
+      "leave data.tokenizer out to use the model's own"
   );
+}
+
+void check_rounded(models::Decoder& base, const kernels::QuantFormat& asked) {
+  for (const nn::Parameter* p : base.parameters().all()) {
+    if (!p->quantized || p->quantized->format() == asked) continue;
+    throw UsageError(
+        fmt::format(
+            "lora.quantize_base must be 0 for a base that is quantised "
+            "already, and {} is {}",
+            p->name, p->quantized->format().name()
+        )
+    );
+  }
+}
+
+void load_base(Session& s) {
+  check_tokenizer(s);
+  const bool adapters = s.recipe.lora.has_value();
+  models::LoadOptions options;
+  options.use = adapters ? models::Use::frozen_base : models::Use::training;
+  options.compute = s.compute;
+  options.quantize = base_format(s.recipe);
+  auto loaded = models::load_model(open_base(s.recipe.model.from), options);
+  if (options.quantize) check_rounded(*loaded.decoder, *options.quantize);
+  check_positions(s.recipe, loaded.decoder->config());
   s.base = loaded.source;
   s.model = std::move(loaded.decoder);
   s.model_config = s.base->config();
@@ -81,6 +115,52 @@ void start_adapters(Session& s) {
   if (!from.empty()) models::continue_adapter(*s.model, from, s.compute);
 }
 
+// Both splits must be pairs, or neither.
+void check_pairs(const Session& s) {
+  const bool wanted = s.recipe.train.objective == "dpo";
+  for (const auto split : {data::Split::kTrain, data::Split::kValid}) {
+    for (const auto& set : s.cache->sets(split)) {
+      if (set.documents() == 0 || set.pairs() == wanted) continue;
+      throw UsageError(
+          wanted ? "train.objective dpo must have records with chosen and "
+                   "rejected answers, got records without"
+                 : "records with chosen and rejected answers must have "
+                   "train.objective dpo, got lm"
+      );
+    }
+  }
+}
+
+void check_held_out(const Session& s) {
+  if (s.data.has_valid() || s.recipe.train.early_stop == 0) return;
+  throw UsageError(
+      fmt::format(
+          "train.early_stop must have a held-out split, but data.valid: {} "
+          "holds out none of {} documents",
+          s.recipe.data.valid, s.data.result.report.documents
+      ),
+      "give a larger share or files of its own"
+  );
+}
+
+// What a preference is measured against: the start of the run.
+std::unique_ptr<Objective> make_preference(const Session& s) {
+  const auto beta = static_cast<float>(s.recipe.train.dpo_beta);
+  if (!s.recipe.lora) {
+    return std::make_unique<Preference>(
+        beta, models::load_model(
+                  s.base, {.use = models::Use::inference, .compute = s.compute}
+              )
+                  .decoder
+    );
+  }
+  if (s.recipe.model.adapter.empty()) return std::make_unique<Preference>(beta);
+  return std::make_unique<Preference>(
+      beta,
+      models::read_adapter(*s.model, *s.base, s.compute, s.recipe.model.adapter)
+  );
+}
+
 std::unique_ptr<Objective> make_objective(const Session& s) {
   const TrainSection& t = s.recipe.train;
   if (t.objective == "lm") {
@@ -89,25 +169,7 @@ std::unique_ptr<Objective> make_objective(const Session& s) {
         static_cast<float>(t.neftune)
     });
   }
-  for (const auto& set : s.cache->sets(data::Split::kTrain)) {
-    if (set.pairs()) continue;
-    throw UsageError(
-        "train.objective dpo must have records with chosen and rejected "
-        "answers, got records without"
-    );
-  }
-  // Without adapters the start has to be kept as a model of its own.
-  std::shared_ptr<const models::Decoder> reference;
-  if (!s.recipe.lora) {
-    reference =
-        models::load_model(
-            s.base, {.use = models::Use::inference, .compute = s.compute}
-        )
-            .decoder;
-  }
-  return std::make_unique<Preference>(
-      static_cast<float>(t.dpo_beta), std::move(reference)
-  );
+  return make_preference(s);
 }
 
 }  // namespace
@@ -116,6 +178,19 @@ void keep_head_packed_alone(models::Decoder& model) {
   for (const nn::Linear* linear : model.linears()) {
     if (linear->weight().trainable) linear->weight().packed.reset();
   }
+}
+
+std::optional<kernels::QuantFormat> base_format(const Recipe& recipe) {
+  if (!recipe.lora || recipe.lora->quantize_base == 0) return {};
+  return models::parse_quant_target(std::to_string(recipe.lora->quantize_base));
+}
+
+void take_models_tokenizer(Recipe& recipe) {
+  YamlNode& node = recipe.data.tokenizer;
+  if (recipe.model.from.empty() || node.kind != YamlNode::Kind::kNull) return;
+  const auto run = parse_run_reference(recipe.model.from);
+  node.kind = YamlNode::Kind::kScalar;
+  node.scalar = run ? run_tokenizer(*run) : recipe.model.from;
 }
 
 std::vector<bool> checkpointed_layers(const std::string& policy, int layers) {
@@ -136,6 +211,16 @@ Session open_session(Recipe recipe, const PrepareData& prepare) {
   s.recipe = std::move(recipe);
   s.data = prepare(s.recipe.data);
   s.cache = std::make_shared<data::TokenCache>(s.data.cache);
+  check_pairs(s);
+  check_held_out(s);
+  start_model(s);
+  s.objective = make_objective(s);
+  return s;
+}
+
+void start_model(Session& s) {
+  s.model.reset();
+  mx::clear_cache();
   if (s.recipe.model.from.empty()) {
     make_new(s);
   } else {
@@ -146,13 +231,18 @@ Session open_session(Recipe recipe, const PrepareData& prepare) {
   s.model->set_checkpointing(checkpointed_layers(
       s.recipe.train.checkpointing, s.model->config().layers
   ));
-  s.objective = make_objective(s);
-  return s;
 }
 
 data::LoaderConfig Session::train_loader() const {
+  return train::train_loader(recipe, data.sources);
+}
+
+data::LoaderConfig train_loader(
+    const Recipe& recipe,
+    const std::vector<data::DataSource>& sources
+) {
   auto config = data::loader_config(
-      recipe.data, data.sources, recipe.step_tokens(), recipe.run.seed
+      recipe.data, sources, recipe.step_tokens(), recipe.run.seed
   );
   const auto& t = recipe.train;
   if (t.objective == "dpo") config.arrange = data::Arrange::kPad;
@@ -172,8 +262,10 @@ data::LoaderConfig Session::train_loader() const {
 }
 
 data::LoaderConfig Session::valid_loader() const {
+  data::DataConfig rows = recipe.data;
+  rows.length = recipe.longest();
   auto config =
-      data::loader_config(recipe.data, data.sources, recipe.step_tokens(), 0);
+      data::loader_config(rows, data.sources, recipe.step_tokens(), 0);
   if (recipe.train.objective == "dpo") config.arrange = data::Arrange::kPad;
   config.split = data::Split::kValid;
   config.shuffle = false;

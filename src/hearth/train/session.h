@@ -3,6 +3,7 @@
 // and the objective. Opened from a recipe; the loop adds optimiser and state.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,25 @@ struct Session {
 // the data ready, with whatever progress the caller shows.
 using PrepareData = std::function<data::PreparedData(const data::DataConfig&)>;
 Session open_session(Recipe recipe, const PrepareData& prepare);
+// Makes or loads the session's model as it is at the start of a run; one that
+// is there is let go of first.
+void start_model(Session& session);
 
 // Of the matrices that are trained only the head's packed copies are kept: the
 // others are packed anew by every op that multiplies by them.
 void keep_head_packed_alone(models::Decoder& model);
+
+// A recipe without data.tokenizer takes the model's own.
+void take_models_tokenizer(Recipe& recipe);
+
+// How the recipe's batches are made of those sources.
+data::LoaderConfig train_loader(
+    const Recipe& recipe,
+    const std::vector<data::DataSource>& sources
+);
+
+// What lora.quantize_base rounds the frozen model to.
+std::optional<kernels::QuantFormat> base_format(const Recipe& recipe);
 
 // One flag a layer for train.checkpointing; empty for none. `auto` is what the
 // planner has set; here it means none.

@@ -1,6 +1,7 @@
 #include "hearth/train/sweep.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,15 +17,32 @@ constexpr std::size_t kMostRuns = 1000;
   throw UsageError(fmt::format("{}: {}", at.where(), what));
 }
 
-// As an override has it after the equals sign.
+// As an override has it after the equals sign. A map is several keys of a
+// section at once.
 std::string value_text(const YamlNode& node) {
   if (node.kind == YamlNode::Kind::kScalar) return node.scalar;
-  if (node.kind != YamlNode::Kind::kList) {
-    refuse(node, "a value of the grid must be a word, a number or a list");
-  }
   std::vector<std::string> parts;
+  if (node.kind == YamlNode::Kind::kMap) {
+    for (const auto& [key, item] : node.entries) {
+      parts.push_back(fmt::format("{}: {}", key, value_text(item)));
+    }
+    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  if (node.kind != YamlNode::Kind::kList) {
+    refuse(node, "a value of the grid must be a word, a number, list or map");
+  }
   for (const auto& item : node.items) parts.push_back(value_text(item));
   return fmt::format("[{}]", fmt::join(parts, ","));
+}
+
+// For a folder's name: of a map the values alone.
+std::string value_name(const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::kMap) return value_text(node);
+  std::vector<std::string> parts;
+  for (const auto& entry : node.entries) {
+    parts.push_back(value_name(entry.value));
+  }
+  return fmt::format("{}", fmt::join(parts, "+"));
 }
 
 // optim.lr is lr, model.gate.value is gate.value.
@@ -33,12 +51,14 @@ std::string short_key(const std::string& key) {
   return dot == std::string::npos ? key : key.substr(dot + 1);
 }
 
-std::string name_of(const SweepRun& run) {
-  std::string name;
-  for (const auto& [key, value] : run.values) {
-    name +=
-        fmt::format("{}{}={}", name.empty() ? "" : ",", short_key(key), value);
-  }
+// The name with one key more.
+std::string name_with(
+    std::string name,
+    const std::string& key,
+    const std::string& value
+) {
+  if (!name.empty()) name += ",";
+  name += fmt::format("{}={}", short_key(key), value);
   for (char& c : name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                        (c >= '0' && c <= '9') || c == '.' || c == '-' ||
@@ -87,6 +107,11 @@ std::vector<SweepRun> expand(const SweepConfig& config) {
   }
   std::vector<SweepRun> runs(1);
   for (const auto& [key, values] : grid.entries) {
+    // A run's folder is named by its values, and a process has one team of
+    // threads.
+    if (key == "run.dir" || key == "run.threads") {
+      refuse(values, fmt::format("grid must not have {}", key));
+    }
     if (values.kind != YamlNode::Kind::kList || values.items.empty()) {
       refuse(values, fmt::format("grid.{} must be a list of values", key));
     }
@@ -100,13 +125,13 @@ std::vector<SweepRun> expand(const SweepConfig& config) {
       for (const auto& value : values.items) {
         next.push_back(run);
         next.back().values.emplace_back(key, value_text(value));
+        next.back().name = name_with(run.name, key, value_name(value));
       }
     }
     runs = std::move(next);
   }
   std::vector<std::string> names;
-  for (SweepRun& run : runs) {
-    run.name = name_of(run);
+  for (const SweepRun& run : runs) {
     if (std::ranges::find(names, run.name) != names.end()) {
       refuse(grid, fmt::format("two runs would be named {}", run.name));
     }
@@ -117,7 +142,24 @@ std::vector<SweepRun> expand(const SweepConfig& config) {
 
 std::optional<double> SweepResult::score() const {
   if (!error.empty()) return {};
-  return valid_loss ? valid_loss : train_loss;
+  const auto loss = valid_loss ? valid_loss : train_loss;
+  return loss && std::isfinite(*loss) ? loss : std::nullopt;
+}
+
+SweepResult result_from(const SweepRun& run, const Json& row) {
+  const auto number_at = [&](const char* key) {
+    const auto at = row.find(key);
+    const bool is = at != row.end() && at->is_number();
+    return is ? std::optional(at->get<double>()) : std::nullopt;
+  };
+  return {
+      .run = run,
+      .valid_loss = number_at("valid_loss"),
+      .train_loss = number_at("train_loss"),
+      .tokens_per_s = number_at("tokens_per_s"),
+      .seconds = number_at("seconds").value_or(0),
+      .error = row.value("error", "")
+  };
 }
 
 std::optional<std::size_t> best_of(const std::vector<SweepResult>& results) {
@@ -176,13 +218,17 @@ std::string to_text(const std::vector<SweepResult>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const SweepResult& r = results[i];
     text += fmt::format("{:<{}}  ", r.run.name, width);
-    text += r.error.empty()
-                ? fmt::format(
-                      "{:>10}  {:>10}  {:>9}{}\n", number(r.valid_loss, 4),
-                      number(r.train_loss, 4), number(r.tokens_per_s, 0),
-                      best == i ? "  best" : ""
-                  )
-                : "failed: " + r.error + "\n";
+    if (!r.score()) {
+      text +=
+          "failed: " + (r.error.empty() ? "its loss is not finite" : r.error) +
+          "\n";
+      continue;
+    }
+    text += fmt::format(
+        "{:>10}  {:>10}  {:>9}{}\n", number(r.valid_loss, 4),
+        number(r.train_loss, 4), number(r.tokens_per_s, 0),
+        best == i ? "  best" : ""
+    );
   }
   return text;
 }

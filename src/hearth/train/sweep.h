@@ -36,7 +36,8 @@ struct SweepResult {
   double seconds = 0;
   std::string error;  // why there is no result
 
-  // The validation loss, or without a held-out split the training loss.
+  // The validation loss, or without a held-out split the training loss; nothing
+  // when the run failed or its loss is not finite.
   std::optional<double> score() const;
 };
 
@@ -44,6 +45,8 @@ struct SweepResult {
 std::optional<std::size_t> best_of(const std::vector<SweepResult>& results);
 
 Json to_json(const std::vector<SweepResult>& results);
+// What to_json made of one run.
+SweepResult result_from(const SweepRun& run, const Json& row);
 std::string to_csv(const std::vector<SweepResult>& results);
 std::string to_text(const std::vector<SweepResult>& results);
 // A dot for each run on the scale of the loss, the best marked.

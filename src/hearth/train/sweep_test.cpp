@@ -1,5 +1,7 @@
 #include "hearth/train/sweep.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
@@ -24,6 +26,17 @@ TEST(Sweep, EveryCombinationIsNamedByItsValues) {
   EXPECT_EQ(runs[4].values[1].first, "model.gate.value");
 }
 
+TEST(Sweep, AValueCanBeSeveralKeysOfASection) {
+  const auto runs = expand(read(
+      "{base: r.yaml, grid: {model.gate: [{alpha: fixed, value: 0.5}, {alpha: "
+      "learnable}], optim.lr: [1e-3]}}"
+  ));
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].name, "gate=fixed+0.5,lr=1e-3");
+  EXPECT_EQ(runs[0].values[0].second, "{alpha: fixed, value: 0.5}");
+  EXPECT_EQ(runs[1].name, "gate=learnable,lr=1e-3");
+}
+
 TEST(Sweep, NamesAreFitForFolders) {
   const auto runs =
       expand(read("{base: r.yaml, grid: {data.train: [a/b.jsonl]}}"));
@@ -35,6 +48,9 @@ TEST(Sweep, RefusesWhatIsNoGrid) {
   EXPECT_THROW(expand(read("{base: r, grid: {a.b: 3}}")), UsageError);
   EXPECT_THROW(expand(read("{base: r, grid: {a.b: []}}")), UsageError);
   EXPECT_THROW(expand(read("{base: r, grid: {a.b: [1, 1]}}")), UsageError);
+  // Each run has a folder of its own, and all have the process's threads.
+  EXPECT_THROW(expand(read("{base: r, grid: {run.dir: [a]}}")), UsageError);
+  EXPECT_THROW(expand(read("{base: r, grid: {run.threads: [1]}}")), UsageError);
 }
 
 TEST(Sweep, TheBestHasTheLowestLossAndFailedRunsAreShown) {
@@ -48,6 +64,31 @@ TEST(Sweep, TheBestHasTheLowestLossAndFailedRunsAreShown) {
   EXPECT_NE(to_svg(results).find("failed"), std::string::npos);
   EXPECT_NE(to_text(results).find("failed: no"), std::string::npos);
   EXPECT_FALSE(best_of({results[1]}));
+}
+
+TEST(Sweep, ALossThatIsNotFiniteIsNoResult) {
+  std::vector<SweepResult> results(3);
+  results[0].run.name = "a", results[0].valid_loss = std::nan("");
+  results[1].run.name = "b", results[1].valid_loss = 3;
+  results[2].run.name = "c", results[2].train_loss = INFINITY;
+  EXPECT_EQ(best_of(results), 1u);
+  EXPECT_FALSE(best_of({results[0]}));
+  EXPECT_EQ(to_svg(results).find("nan"), std::string::npos);
+  EXPECT_EQ(to_svg(results).find("inf"), std::string::npos);
+  EXPECT_EQ(to_text(results).find("nan"), std::string::npos);
+}
+
+TEST(Sweep, AResultComesBackFromItsJson) {
+  SweepResult r;
+  r.run.name = "a", r.valid_loss = 2.5, r.tokens_per_s = 10, r.seconds = 3;
+  const Json row = to_json({r})["rows"][0];
+  const auto again = result_from(r.run, row);
+  EXPECT_EQ(again.valid_loss, 2.5);
+  EXPECT_FALSE(again.train_loss);
+  EXPECT_EQ(again.seconds, 3);
+  // As a run that diverged once left it.
+  const auto broken = parse_json(R"({"valid_loss": null})", "row");
+  EXPECT_FALSE(result_from(r.run, broken).score());
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ class Trial {
     reset_memory_peak();
     while (!done()) {
       step(result_.steps >= options_.warm_up);
+      if (options_.progress) options_.progress(result_.tokens);
       result_.stopped = options_.stop && options_.stop();
       if (result_.stopped) break;
     }

@@ -21,6 +21,8 @@ struct TrialOptions {
   // In place of the session's; it must outlive the trial.
   const Objective* objective = nullptr;
   std::function<bool()> stop;  // asked after each update
+  // Told after each update how many tokens were trained on.
+  std::function<void(std::uint64_t)> progress;
 };
 
 struct TrialResult {

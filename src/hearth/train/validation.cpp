@@ -1,42 +1,93 @@
 #include "hearth/train/validation.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "hearth/base/error.h"
 #include "hearth/train/gradient.h"
 
 namespace hearth::train {
+namespace {
 
-Validation validate(const Session& session, std::uint32_t rows) {
-  data::Loader loader(session.cache, session.valid_loader());
-  data::Batch batch;
-  double loss = 0, weight = 0;
-  Validation v;
-  const std::uint32_t together = session.objective->row_group();
-  rows = std::max(together, rows - rows % together);
-  const auto most =
-      static_cast<std::uint64_t>(session.recipe.train.eval_tokens);
-  while (v.tokens < most && loader.next(batch)) {
-    for (std::uint32_t begin = 0; begin < batch.rows;) {
-      const std::uint32_t end = std::min(begin + rows, batch.rows);
+class Scoring {
+ public:
+  Scoring(
+      const Session& session,
+      std::uint32_t rows,
+      const ValidationHooks& hooks
+  )
+      : session_(session),
+        hooks_(hooks),
+        together_(session.objective->row_group()),
+        rows_(std::max(together_, rows - rows % together_)),
+        most_(static_cast<std::uint64_t>(session.recipe.train.eval_tokens)) {
+    std::uint64_t all = 0;
+    for (const auto& set : session.cache->sets(data::Split::kValid)) {
+      all += set.tokens();
+    }
+    whole_ =
+        static_cast<double>(std::max<std::uint64_t>(1, std::min(most_, all)));
+  }
+
+  Validation run() {
+    data::Loader loader(session_.cache, session_.valid_loader());
+    data::Batch batch;
+    while (!v_.stopped && v_.tokens < most_ && loader.next(batch)) {
+      score(batch);
+      v_.tokens += batch.trained;
+    }
+    v_.loss = weight_ > 0 ? loss_ / weight_
+                          : std::numeric_limits<double>::quiet_NaN();
+    if (right_ && weight_ > 0) v_.accuracy = *right_ / weight_;
+    return v_;
+  }
+
+ private:
+  const Session& session_;
+  const ValidationHooks& hooks_;
+  std::uint32_t together_, rows_;
+  std::uint64_t most_;
+  double whole_ = 1, loss_ = 0, weight_ = 0;
+  std::optional<double> right_;
+  Validation v_;
+
+  // A few rows at a time, fewer where memory ends.
+  void score(const data::Batch& batch) {
+    for (std::uint32_t begin = 0; begin < batch.rows && !v_.stopped;) {
+      const std::uint32_t end = std::min(begin + rows_, batch.rows);
       try {
         const auto part = loss_of(
-            *session.model, *session.objective,
-            make_micro_batch(batch, begin, end), session.compute
+            *session_.model, *session_.objective,
+            make_micro_batch(batch, begin, end), session_.compute
         );
-        loss += part.loss_sum;
-        weight += part.weight_sum;
+        loss_ += part.loss_sum;
+        weight_ += part.weight_sum;
+        if (part.right_sum) right_ = right_.value_or(0) + *part.right_sum;
         begin = end;
       } catch (const OutOfMemory&) {
         mx::clear_cache();
-        if (rows <= together) throw;
-        rows = (rows / together + 1) / 2 * together;
+        if (rows_ <= together_) throw;
+        rows_ = (rows_ / together_ + 1) / 2 * together_;
       }
+      if (hooks_.progress) {
+        const double part = static_cast<double>(begin) / batch.rows;
+        const double done = static_cast<double>(v_.tokens) +
+                            part * static_cast<double>(batch.trained);
+        hooks_.progress(std::min(1.0, done / whole_));
+      }
+      v_.stopped = hooks_.stop && hooks_.stop();
     }
-    v.tokens += batch.trained;
   }
-  v.loss = weight > 0 ? loss / weight : 0;
-  return v;
+};
+
+}  // namespace
+
+Validation validate(
+    const Session& session,
+    std::uint32_t rows,
+    const ValidationHooks& hooks
+) {
+  return Scoring(session, rows, hooks).run();
 }
 
 }  // namespace hearth::train

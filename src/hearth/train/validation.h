@@ -1,16 +1,33 @@
 #pragma once
-// The loss on held-out data.
+// The loss on held-out data: of a language model the plain cross-entropy,
+// whatever else training adds to it.
+#include <functional>
+
 #include "hearth/train/session.h"
 
 namespace hearth::train {
 
 struct Validation {
-  double loss = 0;  // mean over tokens
-  std::uint64_t tokens = 0;
+  // Mean over what was scored, tokens or pairs; nan when that is nothing.
+  double loss = 0;
+  std::optional<double> accuracy;  // of pairs: the share told apart
+  std::uint64_t tokens = 0;        // that were scored
+  bool stopped = false;  // before the end: loss and tokens are of a part
+};
+
+struct ValidationHooks {
+  // Asked after each pass through the model; true ends it.
+  std::function<bool()> stop;
+  // Told, as often, what share is done.
+  std::function<void(double)> progress;
 };
 
 // Over at most train.eval_tokens tokens, the same ones each time, `rows` of a
 // batch at once.
-Validation validate(const Session& session, std::uint32_t rows);
+Validation validate(
+    const Session& session,
+    std::uint32_t rows,
+    const ValidationHooks& hooks = {}
+);
 
 }  // namespace hearth::train

@@ -1,0 +1,275 @@
+// What the loop writes down and goes back to: checkpoints, the best of them,
+// roll-backs.
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/train/trainer.h"
+#include "hearth/train/trainer_impl.h"
+
+namespace hearth::train {
+namespace {
+
+// JSON has no word for nan and infinity.
+Json number_json(double v) {
+  return std::isfinite(v) ? Json(v) : Json(std::isnan(v) ? "nan" : "inf");
+}
+
+std::optional<double> number_at(const Json& state, const char* key) {
+  const auto at = state.find(key);
+  if (at == state.end() || at->is_null()) return {};
+  if (!at->is_string()) return at->get<double>();
+  return *at == "nan" ? std::numeric_limits<double>::quiet_NaN()
+                      : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+void Trainer::save() {
+  const double start = seconds_now();
+  save_checkpoint(
+      run_.path(),
+      {.step = step_,
+       .weights = weights_of(session_.model->parameters().trainable()),
+       .optimizer = optimizer_->state(),
+       .state = state()}
+  );
+  const bool best = std::isfinite(best_valid_);
+  if (best && best_step_ == step_) {
+    set_best(run_.path(), {.step = step_, .loss = best_valid_});
+  }
+  const long trouble = health_.trouble();
+  const long settled = trouble > 0 ? trouble - 1 : step_;
+  prune_checkpoints(
+      run_.path(), {.last = static_cast<int>(session_.recipe.train.keep),
+                    .best = best ? best_step_ : -1,
+                    .settled = std::max(settled, proven_ + kProvingSteps)}
+  );
+  const double now = seconds_now();
+  saves_.saved(step_, now, now - start);
+}
+
+Json Trainer::state() const {
+  Json j{
+      {"step", step_},
+      {"tokens", tokens_},
+      {"loader", loader_->state()},
+      {"policy", policy_.state()},
+      {"health", health_.state()},
+      {"discarded", discarded_},
+      {"proven", proven_},
+      {"events", events_ ? events_->lines() : event_lines_},
+      {"best_step", best_step_},
+      {"since_best", since_best_}
+  };
+  if (scales_loss()) j["loss_scale"] = loss_scale_.state();
+  if (loss_) j["loss"] = number_json(*loss_);
+  if (smoothed_) j["smoothed"] = *smoothed_;
+  if (valid_) j["valid"] = number_json(*valid_);
+  if (accuracy_) j["accuracy"] = *accuracy_;
+  if (std::isfinite(best_valid_)) j["best_valid"] = best_valid_;
+  if (!unvalidated_.is_null()) j["unvalidated"] = unvalidated_;
+  return j;
+}
+
+void Trainer::restore(const Checkpoint& checkpoint) {
+  const Json& s = checkpoint.state();
+  try {
+    checkpoint.copy_weights(session_.model->parameters().trainable());
+    optimizer_->restore(checkpoint.optimizer_state());
+    loader_->restore(s.at("loader"));
+    policy_.restore(s.at("policy"));
+    health_.restore(s.at("health"));
+    if (scales_loss() && s.contains("loss_scale")) {
+      loss_scale_.restore(s["loss_scale"]);
+    }
+    step_ = s.at("step").get<std::int64_t>();
+    tokens_ = s.at("tokens").get<std::uint64_t>();
+    discarded_ = s.value("discarded", std::int64_t{0});
+    proven_ = s.value("proven", std::int64_t{-1});
+    event_lines_ = s.value("events", std::numeric_limits<long>::max());
+    best_step_ = s.at("best_step").get<std::int64_t>();
+    since_best_ = s.at("since_best").get<std::int64_t>();
+    loss_ = number_at(s, "loss");
+    smoothed_ = number_at(s, "smoothed");
+    valid_ = number_at(s, "valid");
+    accuracy_ = number_at(s, "accuracy");
+    best_valid_ = number_at(s, "best_valid")
+                      .value_or(std::numeric_limits<double>::infinity());
+    unvalidated_ = s.value("unvalidated", Json());
+  } catch (const Json::exception& e) {
+    throw FormatError(
+        fmt::format(
+            "{}/state.json: no state of this kind: {}", checkpoint.path(),
+            e.what()
+        )
+    );
+  }
+}
+
+void Trainer::settle_best() {
+  const bool known = std::isfinite(best_valid_);
+  if (known &&
+      std::filesystem::exists(checkpoint_path(run_.path(), best_step_))) {
+    return set_best(run_.path(), {.step = best_step_, .loss = best_valid_});
+  }
+  if (known) {
+    note(
+        fmt::format(
+            "the best checkpoint, of step {}, is gone: the best is looked for "
+            "anew",
+            best_step_
+        )
+    );
+  }
+  best_valid_ = std::numeric_limits<double>::infinity();
+  best_step_ = since_best_ = 0;
+  clear_best(run_.path());
+}
+
+bool Trainer::resume() {
+  clear_leftovers(run_.path());
+  const auto found = latest_valid(run_.path());
+  for (const auto& skipped : found.skipped) note(skipped);
+  if (!found.checkpoint) {
+    if (found.skipped.empty()) return false;
+    throw Error(
+        fmt::format("none of the checkpoints of {} is whole", run_.path()),
+        fmt::format(
+            "hearth train {}/config.yaml -o {} --force starts it anew",
+            run_.path(), run_.path()
+        )
+    );
+  }
+  restore(*found.checkpoint);
+  steps_ = count_steps();
+  if (step_ > end()) {
+    throw UsageError(
+        fmt::format(
+            "{} must reach the {} steps that the run has made, got {}",
+            session_.recipe.train.epochs > 0 ? "train.epochs" : "train.steps",
+            step_, end()
+        )
+    );
+  }
+  if (health_.lr_factor() < 1) {
+    note(
+        fmt::format(
+            "the rate is {:.3g} of the schedule's since a roll-back",
+            health_.lr_factor()
+        )
+    );
+  }
+  return true;
+}
+
+// The newest that enough good steps had followed; else one that any had.
+LatestCheckpoint Trainer::before_trouble() {
+  LatestCheckpoint found;
+  const long first_bad = verdict_.since;
+  const long healthy = std::max(first_bad - 1 - kProvingSteps, proven_);
+  for (const long most : {healthy, first_bad - 2}) {
+    found = latest_valid(run_.path(), most);
+    if (found.checkpoint) break;
+  }
+  for (const auto& skipped : found.skipped) note(skipped);
+  return found;
+}
+
+void Trainer::roll_back() {
+  const std::int64_t at = step_, drawn = step_ + discarded_;
+  const auto found = before_trouble();
+  if (!found.checkpoint && !found.skipped.empty()) {
+    throw Error(
+        fmt::format(
+            "training stopped: no checkpoint from before step {} is whole",
+            verdict_.since
+        ),
+        "the samples are in " + run_.file("events.jsonl")
+    );
+  }
+  const Json judged = health_.state(), position = loader_->state();
+  const Json cut = policy_.state();
+  if (found.checkpoint) {
+    restore(*found.checkpoint);
+  } else {
+    start_anew();
+  }
+  health_.restore(judged);
+  policy_.restore(cut);
+  // The batches since then are not drawn again: they are what went wrong.
+  loader_->restore(position);
+  discarded_ = drawn - step_;
+  proven_ = step_;
+  remove_checkpoints_after(run_.path(), step_);
+  settle_best();
+  metrics_ = std::make_unique<MetricsLog>(run_.metrics_path(), step_);
+  save();
+  note(
+      fmt::format(
+          "rolled back from step {} to {}{}", at, step_,
+          step_ == 0 ? ", the first weights" : ""
+      )
+  );
+  if (step_ >= end()) {
+    throw Error(
+        "training stopped: the epochs are through with the batches that were "
+        "rolled back",
+        "the samples are in " + run_.file("events.jsonl")
+    );
+  }
+}
+
+void Trainer::start_anew() {
+  optimizer_.reset();
+  start_model(session_);
+  optimizer_ = make_optimizer(session_);
+  step_ = 0;
+  tokens_ = 0;
+  loss_.reset(), smoothed_.reset(), valid_.reset(), accuracy_.reset();
+  best_valid_ = std::numeric_limits<double>::infinity();
+  best_step_ = since_best_ = 0;
+}
+
+void Trainer::give_up() {
+  std::string hint = "the samples are in " + run_.file("events.jsonl");
+  const std::string reason = verdict_.reason;
+  if (const auto found = before_trouble(); found.checkpoint) {
+    restore(*found.checkpoint);
+    remove_checkpoints_after(run_.path(), step_);
+    settle_best();
+    save();  // with what events.jsonl holds by now
+    hint += fmt::format(
+        "; hearth train --resume {} optim.lr=... goes on from step {}",
+        run_.path(), step_
+    );
+  }
+  throw Error("training stopped: " + reason, hint);
+}
+
+bool Trainer::restore_best() {
+  const bool known = std::isfinite(best_valid_);
+  set_gates(known ? best_step_ : step_);
+  // Buffers kept for steps would stand beside the files.
+  mx::clear_cache();
+  if (!known || best_step_ == step_) return true;
+  try {
+    Checkpoint::load(checkpoint_path(run_.path(), best_step_))
+        .copy_weights(session_.model->parameters().trainable());
+    return true;
+  } catch (const Error& e) {
+    set_gates(step_);
+    note(
+        fmt::format(
+            "the best checkpoint cannot be read, so the model is that of step "
+            "{}: {}",
+            step_, e.what()
+        )
+    );
+    return false;
+  }
+}
+
+}  // namespace hearth::train

@@ -1,0 +1,175 @@
+// One step of the loop: gradients, judgement, update, what it took.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/memory.h"
+#include "hearth/optim/clip.h"
+#include "hearth/optim/schedule.h"
+#include "hearth/train/accumulator.h"
+#include "hearth/train/trainer.h"
+#include "hearth/train/trainer_impl.h"
+
+namespace hearth::train {
+namespace {
+
+// Of a step that was not applied, written to events.jsonl.
+constexpr std::size_t kKeptSamples = 256;
+
+std::optional<RandomKey> noise_of(const Recipe& recipe, std::int64_t step) {
+  const bool dropout = recipe.lora && recipe.lora->dropout > 0;
+  if (!dropout && recipe.train.neftune <= 0) return {};
+  return RandomKey(recipe.run.seed)
+      .fold("noise")
+      .fold(static_cast<std::uint64_t>(step));
+}
+
+}  // namespace
+
+Json StepMetrics::to_json() const {
+  Json j{
+      {"step", step},
+      {"tokens", tokens},
+      {"loss", loss},
+      {"lr", lr},
+      {"grad_norm", grad_norm},
+      {"tokens_per_s", tokens_per_s},
+      {"peak_mib", static_cast<double>(memory) / (1 << 20)},
+      {"stall_ms", stall_ms},
+      {"micro_batch", rows},
+      {"length", length}
+  };
+  if (share_of_peak) j["share_of_peak"] = *share_of_peak;
+  if (valid_loss) j["valid_loss"] = *valid_loss;
+  if (valid_accuracy) j["valid_accuracy"] = *valid_accuracy;
+  if (loss_scale) j["loss_scale"] = *loss_scale;
+  if (skipped) j["skipped"] = true;
+  return j;
+}
+
+double Trainer::learning_rate() const {
+  return health_.lr_factor() *
+         optim::learning_rate(session_.recipe.optim, step_, steps_);
+}
+
+void Trainer::set_gates(std::int64_t step) {
+  for (nn::Gate* gate : session_.model->gates()) {
+    gate->set_step(gate->config().step + step);
+  }
+}
+
+StepMetrics Trainer::train_step() {
+  const double start = seconds_now();
+  const double stalled = loader_->stats().stall_seconds;
+  if (!loader_->next(batch_))
+    throw Error("the training data has no batch to give");
+  reset_memory_peak();
+  set_gates(step_);
+  AccumulateOptions options;
+  options.compute = session_.compute;
+  options.eval_interval = static_cast<int>(session_.recipe.train.eval_interval);
+  options.noise = noise_of(session_.recipe, step_);
+  options.loss_scale = loss_scale_.scale();
+  bool shrunk = false;
+  options.shrunk = [&](auto from, auto to, const std::string& why) {
+    shrunk = true;
+    note(
+        fmt::format(
+            "out of memory at {} rows, going on with {}: {}", from, to, why
+        )
+    );
+  };
+  std::uint32_t rows = policy_.rows();
+  const Gradients g =
+      accumulate(*session_.model, *session_.objective, batch_, rows, options);
+  const double scaled = g.weight_sum * loss_scale_.scale();
+  const double norm = optim::global_norm(g.arrays) / scaled;
+  StepMetrics m;
+  if (scales_loss()) m.loss_scale = loss_scale_.scale();
+  m.loss = g.loss_sum / g.weight_sum;
+  m.lr = learning_rate();
+  m.grad_norm = norm;
+  m.rows = rows;
+  m.length = batch_.length;
+  m.skipped = !healthy(g, m.loss, norm);
+  if (!m.skipped) apply(g, scaled, norm, m.lr);
+  step_ += 1;
+  tokens_ += batch_.tokens;
+  m.memory = memory_usage().peak;
+  peak_ = std::max(peak_, m.memory);
+  // A short batch has fewer rows, too, and says nothing about memory.
+  const std::uint32_t before = policy_.rows();
+  policy_.update(shrunk ? rows : before, m.memory, memory_budget(), step_);
+  // Arrays of other rows are of other sizes: those that are kept serve nobody.
+  if (policy_.rows() != before) mx::clear_cache();
+  m.step = step_, m.steps = end(), m.tokens = tokens_;
+  m.stall_ms = 1e3 * (loader_->stats().stall_seconds - stalled);
+  if (g.weight_sum > 0) loss_ = m.loss;
+  if (!m.skipped) {
+    smoothed_ = smoothed_ ? 0.95 * *smoothed_ + 0.05 * m.loss : m.loss;
+  }
+  m.smoothed = smoothed_;
+  note_speed(m, seconds_now() - start);
+  return m;
+}
+
+void Trainer::note_speed(StepMetrics& m, double seconds) {
+  m.tokens_per_s = static_cast<double>(batch_.tokens) / seconds;
+  // The first step warms caches and thread pools.
+  if (++made_ == 1) {
+    first_rate_ = m.tokens_per_s;
+  } else {
+    seconds_ += seconds;
+    timed_tokens_ += static_cast<double>(batch_.tokens);
+  }
+  if (hooks_.peak_gflops > 0) {
+    m.share_of_peak = m.tokens_per_s * session_.flops_per_token(batch_.length) /
+                      (hooks_.peak_gflops * 1e9);
+  }
+}
+
+bool Trainer::overflowed(double mean_loss, double norm) {
+  if (!std::isfinite(mean_loss)) return false;
+  const double before = loss_scale_.scale();
+  if (loss_scale_.update(std::isfinite(norm))) return false;
+  const double now = loss_scale_.scale();
+  if (now == before) return false;
+  events_->append({{"step", step_ + 1}, {"event", "overflow"}, {"scale", now}});
+  note(
+      fmt::format(
+          "not applied: gradients of step {} are beyond float16, the loss is "
+          "scaled by {:g} from here on",
+          step_ + 1, now
+      )
+  );
+  return true;
+}
+
+bool Trainer::healthy(const Gradients& g, double mean_loss, double norm) {
+  verdict_ = {HealthAction::skip, {}, 0};
+  if (g.weight_sum <= 0 || overflowed(mean_loss, norm)) return false;
+  verdict_ = health_.judge(step_ + 1, mean_loss, norm);
+  if (verdict_.action == HealthAction::apply) return true;
+  Json samples = Json::array();
+  for (const auto& s : batch_.samples) {
+    if (samples.size() == kKeptSamples) break;
+    samples.push_back({s.source, s.document, s.begin, s.length});
+  }
+  events_->append(
+      {{"step", step_ + 1},
+       {"event", name_of(verdict_.action)},
+       {"why", verdict_.reason},
+       {"samples", samples}}
+  );
+  note("not applied: " + verdict_.reason);
+  return false;
+}
+
+void Trainer::apply(const Gradients& g, double scaled, double norm, double lr) {
+  const double scale =
+      optim::clip_factor(norm, session_.recipe.optim.clip) / scaled;
+  optimizer_->step(g.arrays, static_cast<float>(scale), lr);
+}
+
+}  // namespace hearth::train
