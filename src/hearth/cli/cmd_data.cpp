@@ -11,25 +11,22 @@
 #include "hearth/cli/command.h"
 #include "hearth/cli/inputs.h"
 #include "hearth/cli/prepare_data.h"
+#include "hearth/cli/read_recipe.h"
 #include "hearth/data/dataset_tokenizer.h"
 #include "hearth/data/inspect.h"
+#include "hearth/train/session.h"
 
 namespace hearth::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The only part of a recipe these commands read.
-struct DataRecipe {
-  data::DataConfig data;
-  void fields(FieldVisitor& v) { v("data", data, "what is trained on"); }
-};
-
 struct DataFlags {
   std::vector<std::string> words;  // recipe or cache, then overrides
   std::vector<std::string> files;
   std::string tokenizer, output, on_bad_line, html;
-  std::int64_t documents = 3, first = 0, batches = 1, tokens_per_batch = 16384;
+  std::int64_t documents = 3, first = 0, batches = 1;
+  std::int64_t tokens_per_batch = 0;  // 0: a step of the recipe
   bool force = false, valid = false, verify = false;
 };
 
@@ -75,24 +72,28 @@ void require_data(const DataFlags& flags, const std::string& command) {
   );
 }
 
-// Recipe, then overrides, then flags.
-data::DataConfig read_config(const DataFlags& flags) {
-  DataRecipe recipe;
-  ConfigReader reader(recipe);
+// Recipe, then overrides, then flags. The lengths of rows are of no use to the
+// cache alone.
+train::Recipe read_data_recipe(
+    const DataFlags& flags,
+    const Context& context,
+    bool lengths
+) {
+  RecipeArguments given;
+  given.words = flags.words;
+  given.need_file = given.remarks = given.lengths = false;
   for (const auto& word : flags.words) {
-    if (ConfigReader::is_override(word)) {
-      reader.apply_override(word);
-      continue;
-    }
+    if (ConfigReader::is_override(word)) continue;
     check_recipe(word);
-    YamlNode file = read_yaml_file(word);
-    std::erase_if(file.entries, [](const auto& e) { return e.key != "data"; });
-    reader.apply(file);
+    given.lengths = lengths;
   }
   if (!flags.on_bad_line.empty()) {
-    reader.apply_value("data.on_bad_line", flags.on_bad_line, "--on-bad-line");
+    given.words.push_back("data.on_bad_line=" + flags.on_bad_line);
   }
-  data::DataConfig config = recipe.data;
+  train::Recipe recipe;
+  read_recipe(given, context, recipe);
+  train::take_models_tokenizer(recipe);
+  data::DataConfig& config = recipe.data;
   if (!flags.files.empty()) {
     const bool weighted = std::ranges::any_of(flags.files, [](const auto& f) {
       return f.find(':') != std::string::npos && !fs::exists(f);
@@ -106,7 +107,7 @@ data::DataConfig read_config(const DataFlags& flags) {
     config.tokenizer = list_of({flags.tokenizer}).items[0];
   }
   if (!flags.output.empty()) config.cache = flags.output;
-  return config;
+  return recipe;
 }
 
 double megabytes_per_second(const data::PrepareResult& r) {
@@ -157,23 +158,24 @@ Inspected open_for_inspection(const Context& context, DataFlags& flags) {
     folder = flags.words[0];
     flags.words.erase(flags.words.begin());
   }
-  const data::DataConfig config = read_config(flags);
+  train::Recipe recipe = read_data_recipe(flags, context, true);
+  if (flags.tokens_per_batch > 0) {
+    recipe.train.tokens_per_step = flags.tokens_per_batch;
+    recipe.train.gradient_accumulation_steps = 0;
+  }
   std::vector<data::DataSource> sources;
   if (!cache) {
-    const auto prepared = prepare_with_progress(context, config);
+    const auto prepared = prepare_with_progress(context, recipe.data);
     sources = prepared.sources;
     folder = prepared.cache;
     in.encoder = *prepared.encoder;
     in.drift = data::check_round_trip(
-        sources, data::cache_settings(config).read, *in.encoder
+        sources, data::cache_settings(recipe.data).read, *in.encoder
     );
   }
   in.cache = std::make_shared<data::TokenCache>(folder);
   if (cache) in.encoder = encoder_of(*in.cache, flags.tokenizer);
-  in.loader = data::loader_config(
-      config, sources, static_cast<std::uint64_t>(flags.tokens_per_batch),
-      context.common.seed
-  );
+  in.loader = train::train_loader(recipe, sources);
   for (const auto& set : in.cache->sets(data::Split::kTrain)) {
     if (set.pairs()) in.loader.arrange = data::Arrange::kPad;
   }
@@ -210,8 +212,9 @@ void cmd_data_prepare(Context& context, const std::vector<std::string>& words) {
   );
   if (!context.parse(args, words)) return;
   require_data(flags, "data prepare");
-  const data::DataConfig config = read_config(flags);
-  const auto prepared = prepare_with_progress(context, config, flags.force);
+  const train::Recipe recipe = read_data_recipe(flags, context, false);
+  const auto prepared =
+      prepare_with_progress(context, recipe.data, flags.force);
   const data::PrepareResult& result = prepared.result;
   const double rate = megabytes_per_second(result);
   if (context.common.json) {
@@ -254,7 +257,10 @@ void cmd_data_inspect(Context& context, const std::vector<std::string>& words) {
   args.option("--documents", flags.documents, "Documents shown of each source");
   args.option("--first", flags.first, "The first document shown");
   args.option("--batches", flags.batches, "Batches shown");
-  args.option("--tokens-per-batch", flags.tokens_per_batch, "Their size");
+  args.option(
+      "--tokens-per-batch", flags.tokens_per_batch,
+      "Their size; 0: a step of the recipe"
+  );
   args.flag("--valid", flags.valid, "The validation split");
   args.flag("--verify", flags.verify, "Check every byte of the cache");
   args.example(
@@ -264,7 +270,7 @@ void cmd_data_inspect(Context& context, const std::vector<std::string>& words) {
   args.example("hearth data inspect cache --first 100", "document 100 and on");
   if (!context.parse(args, words)) return;
   if (flags.documents < 0 || flags.first < 0 || flags.batches < 0 ||
-      flags.tokens_per_batch < 1) {
+      flags.tokens_per_batch < 0) {
     throw UsageError("counts must not be negative");
   }
   Inspected in = open_for_inspection(context, flags);

@@ -1,4 +1,5 @@
 // hearth sweep SWEEP.yaml -o DIR
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -8,10 +9,14 @@
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/command.h"
+#include "hearth/cli/inputs.h"
+#include "hearth/cli/interrupt.h"
 #include "hearth/cli/plan_recipe.h"
 #include "hearth/cli/read_recipe.h"
 #include "hearth/cli/train_run.h"
 #include "hearth/ops/device.h"
+#include "hearth/train/recipe_changes.h"
+#include "hearth/train/run_model.h"
 #include "hearth/train/sweep.h"
 
 namespace hearth::cli {
@@ -31,7 +36,7 @@ struct Sweep {
 // The base recipe lies beside the sweep's file, or where the path says.
 Sweep read_sweep(const std::string& file) {
   train::SweepConfig config;
-  ConfigReader(config).apply(read_yaml_file(file));
+  ConfigReader(config).apply(read_yaml(file, "sweep"));
   if (config.base.empty()) {
     throw UsageError(file + ": base must name the recipe the runs share");
   }
@@ -58,27 +63,47 @@ train::Recipe recipe_of(
   return recipe;
 }
 
-// What an earlier sweep left of this very recipe.
+[[noreturn]] void refuse_other(
+    const std::string& folder,
+    const train::RecipeChange& change
+) {
+  throw UsageError(
+      fmt::format(
+          "{} holds a run of another recipe: {} is {} there, got {}", folder,
+          change.key, change.before, change.now
+      ),
+      "give another folder with -o, or remove that one"
+  );
+}
+
+// What an earlier sweep left of this very recipe: its result, or nothing where
+// the run is not through. Throws UsageError when it was another recipe.
 std::optional<SweepResult> finished(
     const SweepRun& run,
     const train::Recipe& recipe
 ) {
-  const std::string file = (fs::path(recipe.run.dir) / kResult).string();
-  if (!fs::exists(file)) return {};
-  const Json j = read_json_file(file);
-  if (j.value("recipe", "") != recipe_yaml(recipe)) {
-    throw UsageError(
-        fmt::format("{} holds a run of another recipe", recipe.run.dir),
-        "give another folder with -o, or remove that one"
-    );
+  const fs::path folder = recipe.run.dir;
+  const std::string file = (folder / kResult).string();
+  if (!fs::exists(file)) {
+    if (!fs::exists(folder / "config.yaml")) return {};
+    for (const auto& c :
+         train::recipe_changes(train::run_recipe(folder.string()), recipe)) {
+      // There it is what the planner has made of it.
+      const bool planned =
+          (c.key == "train.checkpointing" || c.key == "train.packed") &&
+          c.now == "auto";
+      if (!planned) refuse_other(folder.string(), c);
+    }
+    return {};
   }
-  SweepResult r{.run = run, .seconds = j.value("seconds", 0.0)};
-  if (j.contains("valid_loss")) r.valid_loss = j["valid_loss"].get<double>();
-  if (j.contains("train_loss")) r.train_loss = j["train_loss"].get<double>();
-  if (j.contains("tokens_per_s")) {
-    r.tokens_per_s = j["tokens_per_s"].get<double>();
-  }
-  return r;
+  const Json row = read_json_file(file);
+  train::Recipe before;
+  ConfigReader(before).apply(parse_yaml(row.value("recipe", ""), file));
+  const auto changes = train::recipe_changes(before, recipe);
+  if (!changes.empty()) refuse_other(folder.string(), changes.front());
+  auto result = train::result_from(run, row);
+  if (!result.score()) return {};
+  return result;
 }
 
 SweepResult run_one(
@@ -170,6 +195,55 @@ void dry_run(
   context.print(text);
 }
 
+std::vector<SweepResult> run_all(
+    const Sweep& sweep,
+    const std::string& folder,
+    const Context& context
+) {
+  // All recipes and folders are looked at before the first run, so that a wrong
+  // key costs nothing.
+  std::vector<train::Recipe> recipes;
+  for (const SweepRun& run : sweep.runs) {
+    recipes.push_back(recipe_of(sweep, run, folder, context));
+    finished(run, recipes.back());
+  }
+  use_threads(context, recipes.front());
+  std::vector<SweepResult> results;
+  for (std::size_t i = 0; i < sweep.runs.size(); ++i) {
+    const SweepRun& run = sweep.runs[i];
+    if (InterruptGuard::interrupted()) throw Interrupted("interrupted");
+    context.note(
+        fmt::format("run {} of {}: {}", i + 1, sweep.runs.size(), run.name)
+    );
+    auto done = finished(run, recipes[i]);
+    results.push_back(done ? *done : run_one(run, recipes[i], context));
+    write_tables(folder, results);
+  }
+  return results;
+}
+
+void report(
+    const std::vector<SweepResult>& results,
+    const std::string& folder,
+    const Context& context
+) {
+  if (context.common.json) {
+    context.json("hearth.sweep/1", train::to_json(results));
+  } else {
+    context.print(
+        train::to_text(results) +
+        fmt::format("table and plot: {}/sweep.{{json,csv,svg}}\n", folder)
+    );
+  }
+  const auto failed =
+      std::ranges::count_if(results, [](const auto& r) { return !r.score(); });
+  if (failed == 0) return;
+  throw Error(
+      fmt::format("{} of {} runs of the sweep failed", failed, results.size()),
+      "called again, the sweep tries them again"
+  );
+}
+
 }  // namespace
 
 void cmd_sweep(Context& context, const std::vector<std::string>& words) {
@@ -197,36 +271,20 @@ void cmd_sweep(Context& context, const std::vector<std::string>& words) {
   if (!context.parse(args, words)) return;
 
   const Sweep sweep = read_sweep(file);
-  if (folder.empty()) folder = "runs/" + fs::path(file).stem().string();
+  if (folder.empty()) {
+    folder = "runs/" + (file == "-" ? "stdin" : fs::path(file).stem().string());
+  }
   ops::use_device(context.common.device);
   if (dry) return dry_run(sweep, folder, context);
   fs::create_directories(folder);
-  // All recipes are read before the first run, so that a wrong key costs
-  // nothing.
-  std::vector<train::Recipe> recipes;
-  for (const SweepRun& run : sweep.runs) {
-    recipes.push_back(recipe_of(sweep, run, folder, context));
-  }
-  std::vector<SweepResult> results;
-  for (std::size_t i = 0; i < sweep.runs.size(); ++i) {
-    const SweepRun& run = sweep.runs[i];
-    context.note(
-        fmt::format("run {} of {}: {}", i + 1, sweep.runs.size(), run.name)
-    );
-    auto done = finished(run, recipes[i]);
-    results.push_back(done ? *done : run_one(run, recipes[i], context));
-    write_tables(folder, results);
-  }
-  const auto best = train::best_of(results);
-  if (context.common.json) {
-    context.json("hearth.sweep/1", train::to_json(results));
-  } else {
-    context.print(
-        train::to_text(results) +
-        fmt::format("table and plot: {}/sweep.{{json,csv,svg}}\n", folder)
+  const InterruptGuard guard;
+  try {
+    report(run_all(sweep, folder, context), folder, context);
+  } catch (const Interrupted& e) {
+    throw Interrupted(
+        e.what(), fmt::format("hearth sweep {} -o {} goes on", file, folder)
     );
   }
-  if (!best) throw Error("no run of the sweep gave a result");
 }
 
 }  // namespace hearth::cli

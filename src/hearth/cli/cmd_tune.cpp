@@ -28,14 +28,59 @@ struct TuneFlags {
   bool force = false, no_compare = false;
 };
 
-void check(const TuneFlags& flags) {
+void declare(Args& args, TuneFlags& flags) {
+  args.rest("RECIPE", flags.words, "Recipe, then overrides");
+  args.option(
+      "-o,--output", flags.output, "Write the best recipe here (-: stdout)"
+  );
+  args.option(
+      "--preset", flags.preset,
+      "Choose the model's size for this machine first: conservative, balanced "
+      "or aggressive"
+  );
+  args.option(
+      "--against", flags.against,
+      "Another recipe to compare with, in place of the basic settings"
+  );
+  args.option(
+      "--over", flags.over,
+      "What is searched: batch,checkpointing,precision,threads or some of them"
+  );
+  args.option(
+      "--seconds", flags.limits.seconds,
+      "No new measurement starts after so long"
+  );
+  args.flag("--no-compare", flags.no_compare, "Search alone, no before/after");
+  args.flag("--force", flags.force, "Write over a recipe that is there");
+  args.example("hearth tune recipe.yaml -o best.yaml", "the fastest way here");
+  args.example(
+      "hearth tune recipes/quickstart.yaml --preset balanced -o mine.yaml",
+      "a model for this machine's memory and speed, tuned"
+  );
+  args.example(
+      "hearth tune recipes/s1-balanced.yaml --against recipes/s1-original.yaml",
+      "one recipe against another, at equal and at best batches"
+  );
+}
+
+void check(const TuneFlags& flags, const Context& context) {
+  if (flags.output == "-" && context.common.json) {
+    throw UsageError("-o - must not be given with --json: stdout is one thing");
+  }
   if (!(flags.limits.seconds > 0)) {
     throw UsageError("--seconds must be above 0");
   }
-  if (!flags.output.empty() && fs::exists(flags.output) && !flags.force) {
+  if (!flags.output.empty() && flags.output != "-" &&
+      fs::exists(flags.output) && !flags.force) {
     throw UsageError(
         fmt::format("{} is there already", flags.output),
         "--force writes over it"
+    );
+  }
+  const fs::path folder = fs::path(flags.output).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder)) {
+    throw UsageError(
+        fmt::format("the folder of {} must be there to write to", flags.output)
     );
   }
   if (!flags.preset.empty()) train::preset_named(flags.preset);
@@ -65,23 +110,68 @@ std::string table_path(const std::string& output) {
   return fs::path(output).replace_extension(".tune.json").string();
 }
 
+std::string recipe_text(
+    const TuneFlags& flags,
+    const TuneRun& run,
+    const DoctorReport& machine
+) {
+  std::string command = "hearth tune";
+  for (const auto& w : flags.words) command += " " + w;
+  if (!flags.preset.empty()) command += " --preset " + flags.preset;
+  return recipe_header(
+             run.report(), command, bench::machine_id(machine.machine)
+         ) +
+         recipe_yaml(run.best_recipe());
+}
+
 void write_results(
     const TuneFlags& flags,
     const TuneRun& run,
     const DoctorReport& machine
 ) {
-  if (flags.output.empty() || !run.report().search.best) return;
-  std::string command = "hearth tune";
-  for (const auto& w : flags.words) command += " " + w;
-  if (!flags.preset.empty()) command += " --preset " + flags.preset;
-  write_file_atomically(
-      flags.output,
-      recipe_header(run.report(), command, bench::machine_id(machine.machine)) +
-          recipe_yaml(run.best_recipe())
-  );
+  if (flags.output.empty() || flags.output == "-") return;
+  if (!run.report().search.best) return;
+  write_file_atomically(flags.output, recipe_text(flags, run, machine));
   Json table = to_json(run.report());
   table["machine"] = to_json(machine);
   write_file_atomically(table_path(flags.output), to_json_text(table) + "\n");
+}
+
+// The result, or why there is none.
+void tell(
+    const TuneFlags& flags,
+    const TuneRun& run,
+    const DoctorReport& machine,
+    const Context& context
+) {
+  const bool to_stdout = flags.output == "-";
+  const bool cut_short = InterruptGuard::interrupted();
+  if (to_stdout) {
+    context.note(tune_text(run.report()));
+  } else if (!context.common.json) {
+    context.print(tune_text(run.report()));
+  }
+  if (cut_short) {
+    throw Interrupted(
+        fmt::format(
+            "interrupted after {} settings", run.report().search.rows.size()
+        ),
+        flags.output.empty() || to_stdout || !run.report().search.best
+            ? ""
+            : "the table so far: " + table_path(flags.output)
+    );
+  }
+  if (!run.report().search.best) {
+    throw Error(
+        "no setting could be measured",
+        "hearth plan says what the recipe would take"
+    );
+  }
+  if (to_stdout) context.print(recipe_text(flags, run, machine));
+  if (!context.common.json) return;
+  Json document = to_json(run.report());
+  document["machine"] = to_json(machine);
+  context.json("hearth.tune/1", document);
 }
 
 }  // namespace
@@ -95,82 +185,52 @@ void cmd_tune(Context& context, const std::vector<std::string>& words) {
       "same; the fastest way is written as a recipe.",
       context.common
   );
-  args.rest("RECIPE", flags.words, "Recipe, then overrides");
-  args.option("-o,--output", flags.output, "Write the best recipe here");
-  args.option(
-      "--preset", flags.preset,
-      "Choose the model's size for this machine first: conservative, balanced "
-      "or aggressive"
-  );
-  args.option(
-      "--against", flags.against,
-      "Another recipe to compare with, in place of the basic settings"
-  );
-  args.option(
-      "--over", flags.over,
-      "What is searched: batch,checkpointing,precision,threads or some of them"
-  );
-  args.option(
-      "--seconds", flags.limits.seconds,
-      "No new measurement starts after so long"
-  );
-  args.flag("--no-compare", flags.no_compare, "Search alone, no before/after");
-  args.flag("--force", flags.force, "Write over a recipe that is there");
-  args.example("hearth tune recipe.yaml -o best.yaml", "the fastest way here");
-  args.example(
-      "hearth tune recipes/quickstart.yaml --preset balanced -o mine.yaml",
-      "a model for this machine's memory and speed, tuned"
-  );
-  args.example(
-      "hearth tune recipes/s1-balanced.yaml --against recipes/s1-original.yaml",
-      "one recipe against another, at equal and at best batches"
-  );
+  declare(args, flags);
   if (!context.parse(args, words)) return;
 
-  check(flags);
+  check(flags, context);
+  flags.limits.table_on_stderr = flags.output == "-";
   flags.limits.over = split(flags.over);
+  check(flags.limits);
   train::Recipe recipe;
   read_recipe({flags.words, "", ""}, context, recipe);
   std::optional<train::Recipe> against;
   if (!flags.against.empty()) {
     read_recipe({{flags.against}, "", ""}, context, against.emplace());
   }
+  if (!flags.limits.over.empty() &&
+      std::ranges::find(flags.limits.over, "threads") ==
+          flags.limits.over.end()) {
+    use_threads(context, recipe);
+  }
   ops::use_device(context.common.device);
-  if (!flags.preset.empty()) ensure_peaks(context);
-
-  const InterruptGuard guard;
+  if (!flags.preset.empty()) {
+    train::check_sizable(recipe);
+    ensure_peaks(context);
+  }
+  const InterruptGuard guard(
+      context.common.quiet
+          ? nullptr
+          : "\ninterrupted: ends after what is being measured (again: at "
+            "once)\n"
+  );
   TuneRun run(context, recipe, flags.limits);
   const DoctorReport machine = gather_report(context.common.device);
   run.on_row = [&] { write_results(flags, run, machine); };
-  run.report().output = flags.output;
-  if (flags.preset.empty()) {
-    run.search();
-  } else {
-    run.search_preset(train::preset_named(flags.preset));
+  if (flags.output != "-") run.report().output = flags.output;
+  try {
+    if (flags.preset.empty()) {
+      run.search();
+    } else {
+      run.search_preset(train::preset_named(flags.preset));
+    }
+    if (!flags.no_compare) run.compare(against);
+  } catch (const Interrupted&) {
+    // Between two measurements or in one: what there is, is told below.
   }
-  if (!flags.no_compare) run.compare(against);
+  run.report().interrupted = InterruptGuard::interrupted();
   write_results(flags, run, machine);
-  const bool cut_short = InterruptGuard::interrupted();
-  if (!context.common.json) context.print(tune_text(run.report()));
-  if (cut_short) {
-    throw Interrupted(
-        fmt::format(
-            "interrupted after {} settings", run.report().search.rows.size()
-        ),
-        flags.output.empty() ? ""
-                             : "the table so far: " + table_path(flags.output)
-    );
-  }
-  if (!run.report().search.best) {
-    throw Error(
-        "no setting could be measured",
-        "hearth plan says what the recipe would take"
-    );
-  }
-  if (!context.common.json) return;
-  Json document = to_json(run.report());
-  document["machine"] = to_json(machine);
-  context.json("hearth.tune/1", document);
+  tell(flags, run, machine, context);
 }
 
 }  // namespace hearth::cli

@@ -14,10 +14,15 @@ namespace hearth::cli {
 // What a running command has from main: flags after parsing, and its output.
 struct Context {
   CommonFlags common;
+  // The result that was printed is a no: the exit code is that of a check that
+  // failed, and nothing more is said.
+  bool said_no = false;
+  mutable bool document_printed = false;
 
   // A result on stdout. With --json, use json() once instead.
   void print(std::string_view text) const;
-  // The one JSON document of --json; schema is "hearth.<command>/1".
+  // The one JSON document of --json; schema is "hearth.<command>/1". An error
+  // after it is a line on stderr.
   void json(std::string_view schema, Json document) const;
   // A note on stderr, unless --quiet.
   void note(std::string_view text) const;

@@ -47,6 +47,7 @@ void Context::json(std::string_view schema, Json document) const {
   Json all;
   all["schema"] = schema;
   for (auto& [key, value] : document.items()) all[key] = std::move(value);
+  document_printed = true;
   print(to_json_text(all) + "\n");
 }
 

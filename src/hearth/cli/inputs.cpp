@@ -47,6 +47,12 @@ std::string read_text(const std::string& path) {
   return out;
 }
 
+YamlNode read_yaml(const std::string& path, std::string_view what) {
+  if (path == "-") return parse_yaml(read_text(path), "<stdin>");
+  require_input(path, what);
+  return read_yaml_file(path);
+}
+
 Json read_json(const std::string& path, std::string_view what) {
   if (path == "-") return parse_json(read_text(path), "<stdin>");
   require_input(path, what);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "hearth/base/json.h"
+#include "hearth/base/yaml.h"
 
 namespace hearth::cli {
 
@@ -17,6 +18,8 @@ void require_output_folder(const std::string& path);
 
 // All of standard input for "-", else the file. Throws IoError.
 std::string read_text(const std::string& path);
+// The same as YAML; throws UsageError when there is no file.
+YamlNode read_yaml(const std::string& path, std::string_view what);
 // The same as JSON; throws UsageError when there is no file.
 Json read_json(const std::string& path, std::string_view what);
 // Calls body(line, number) for each line of standard input that is not blank.

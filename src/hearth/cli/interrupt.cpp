@@ -2,30 +2,47 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstring>
+
+#include <unistd.h>
 
 namespace hearth::cli {
 namespace {
 
-std::atomic<bool> g_interrupted{false};
+using Handler = void (*)(int);
 
+std::atomic<bool> g_interrupted{false};
+std::atomic<const char*> g_said{nullptr};
+int g_guards = 0;
+Handler g_before_int = SIG_DFL, g_before_term = SIG_DFL;
+
+// In a signal handler: atomics and write() alone.
 void note_signal(int signal) {
   if (g_interrupted.exchange(true)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
+    return;
   }
+  const char* said = g_said;
+  if (said == nullptr) return;
+  [[maybe_unused]] const auto n = write(STDERR_FILENO, said, std::strlen(said));
 }
 
 }  // namespace
 
-InterruptGuard::InterruptGuard()
-    : before_int_(std::signal(SIGINT, note_signal)),
-      before_term_(std::signal(SIGTERM, note_signal)) {
+InterruptGuard::InterruptGuard(const char* said)
+    : said_before_(g_said.exchange(said != nullptr ? said : g_said.load())) {
+  if (g_guards++ > 0) return;
   g_interrupted = false;
+  g_before_int = std::signal(SIGINT, note_signal);
+  g_before_term = std::signal(SIGTERM, note_signal);
 }
 
 InterruptGuard::~InterruptGuard() {
-  std::signal(SIGINT, before_int_);
-  std::signal(SIGTERM, before_term_);
+  g_said = said_before_;
+  if (--g_guards > 0) return;
+  std::signal(SIGINT, g_before_int);
+  std::signal(SIGTERM, g_before_term);
 }
 
 bool InterruptGuard::interrupted() {

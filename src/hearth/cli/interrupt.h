@@ -3,9 +3,13 @@
 // is only noted, so that work can be saved; a second one ends the process.
 namespace hearth::cli {
 
+// One inside another changes nothing: what was noted stays noted until the
+// outermost is gone.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  // `said`, where given, is printed to stderr when the signal comes. It must
+  // outlive the guard.
+  explicit InterruptGuard(const char* said = nullptr);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
@@ -13,8 +17,7 @@ class InterruptGuard {
   static bool interrupted();
 
  private:
-  void (*before_int_)(int);
-  void (*before_term_)(int);
+  const char* said_before_;
 };
 
 }  // namespace hearth::cli

@@ -167,27 +167,31 @@ int main_with_codes(const std::vector<std::string>& words) {
   const bool json =
       std::find(words.begin(), words.end(), "--json") != words.end();
   Context context;
+  const auto fail = [&](ExitCode code, const std::string& what,
+                        const std::string& hint) {
+    return report(code, what, hint, json && !context.document_printed);
+  };
   try {
     run(context, words);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       throw IoError::from_errno("write to", "standard output");
     }
-    return kDone;
+    return context.said_no ? kSaidNo : kDone;
   } catch (const UsageError& e) {
-    return report(kUsage, e.what(), e.hint(), json);
+    return fail(kUsage, e.what(), e.hint());
   } catch (const CheckFailed& e) {
-    return report(kSaidNo, e.what(), e.hint(), json);
+    return fail(kSaidNo, e.what(), e.hint());
   } catch (const Interrupted& e) {
-    return report(kInterrupted, e.what(), e.hint(), json);
+    return fail(kInterrupted, e.what(), e.hint());
   } catch (const Error& e) {
-    return report(kFailed, e.what(), e.hint(), json);
+    return fail(kFailed, e.what(), e.hint());
   } catch (const std::bad_alloc&) {
-    return report(
+    return fail(
         kFailed, "the system has no more memory for this process",
-        "use a smaller model, batch or length", json
+        "use a smaller model, batch or length"
     );
   } catch (const std::exception& e) {
-    return report(kFailed, e.what(), "", json);
+    return fail(kFailed, e.what(), "");
   }
 }
 

@@ -3,24 +3,23 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/thread_pool.h"
+#include "hearth/cli/config_json.h"
 #include "hearth/cli/hub_model.h"
 #include "hearth/cli/inputs.h"
+#include "hearth/cli/profile_lengths.h"
+#include "hearth/train/run_model.h"
 
 namespace hearth::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-}  // namespace
-
-std::string read_recipe(
-    const RecipeArguments& given,
-    const Context& context,
-    train::Recipe& recipe
-) {
-  ConfigReader reader(recipe);
+// The run's own recipe, then the words in their order; returns the file.
+std::string read_words(const RecipeArguments& given, ConfigReader& reader) {
   std::string file;
   if (!given.resume.empty()) {
     file = (fs::path(given.resume) / "config.yaml").string();
@@ -46,35 +45,107 @@ std::string read_recipe(
       );
     }
     file = word;
-    require_input(word, "recipe");
-    reader.apply(read_yaml_file(word));
+    reader.apply(read_yaml(word, "recipe"));
   }
-  if (file.empty()) {
+  if (file.empty() && given.need_file) {
     throw UsageError(
         "a recipe must be given, such as recipes/quickstart.yaml",
         "hearth train --help"
     );
   }
+  return file;
+}
+
+void name_run(
+    const RecipeArguments& given,
+    const std::string& file,
+    const train::Recipe& recipe,
+    ConfigReader& reader
+) {
+  if (!given.resume.empty()) {
+    reader.apply_value("run.dir", given.resume, "--resume");
+  } else if (!given.output.empty()) {
+    reader.apply_value("run.dir", given.output, "--output");
+  } else if (recipe.run.dir.empty() && !file.empty()) {
+    const std::string name =
+        file == "-" ? "stdin" : fs::path(file).stem().string();
+    reader.apply_value("run.dir", "runs/" + name, "recipe's name");
+  }
+}
+
+// A run that goes on has its lengths; pairs and padded rows have one.
+bool wants_profile(
+    const RecipeArguments& given,
+    const train::Recipe& recipe,
+    const ConfigReader& reader
+) {
+  const bool padded = data::arrangement(recipe.data) == "pad";
+  const bool named = reader.origin("data.length") != "default" ||
+                     reader.origin("train.seq_lengths") != "default" ||
+                     reader.origin("train.shape_probs") != "default";
+  return given.lengths && given.resume.empty() && !named && !padded &&
+         recipe.train.objective == "lm";
+}
+
+void take_profile(
+    const RecipeArguments& given,
+    const Context& context,
+    const train::Recipe& recipe,
+    ConfigReader& reader
+) {
+  const auto mix = profile_lengths(recipe, given.profile, context);
+  if (mix.lengths.empty()) return;
+  const std::string origin = "profile " + mix.profile;
+  const auto list = [](const auto& items) {
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  };
+  reader.apply_value("train.seq_lengths", list(mix.lengths), origin);
+  reader.apply_value("train.shape_probs", list(mix.shares), origin);
+  context.note(
+      fmt::format(
+          "rows of {} tokens, in shares of {:.3g}: the mix of {}; data.length "
+          "or train.seq_lengths names others",
+          fmt::join(mix.lengths, ", "), fmt::join(mix.shares, ", "), origin
+      )
+  );
+}
+
+}  // namespace
+
+RecipeValues read_recipe(
+    const RecipeArguments& given,
+    const Context& context,
+    train::Recipe& recipe
+) {
+  ConfigReader reader(recipe);
+  const std::string file = read_words(given, reader);
   if (context.common.seed_given) {
     reader.apply_value(
         "run.seed", std::to_string(context.common.seed), "--seed"
     );
   }
-  if (!given.resume.empty()) {
-    reader.apply_value("run.dir", given.resume, "--resume");
-  } else if (!given.output.empty()) {
-    reader.apply_value("run.dir", given.output, "--output");
-  } else if (recipe.run.dir.empty()) {
-    reader.apply_value(
-        "run.dir", "runs/" + fs::path(file).stem().string(), "recipe's name"
-    );
-  }
+  name_run(given, file, recipe, reader);
   if (const std::string from = recipe.model.from; !from.empty()) {
-    const std::string path = resolve_model(context, from);
+    std::string path = resolve_model(context, from);
+    // A run may go on: its step is written down.
+    if (const auto run = train::parse_run_reference(path)) {
+      path = train::text_of(train::at_step(*run));
+    }
     if (path != from) reader.apply_value("model.from", path, from);
   }
-  recipe.check();
-  return reader.dump();
+  if (wants_profile(given, recipe, reader)) {
+    take_profile(given, context, recipe, reader);
+  }
+  if (!file.empty()) recipe.check();
+  if (given.remarks) {
+    for (const auto& line : recipe.remarks()) context.note(line);
+  }
+  return {reader.dump(), config_values(reader)};
+}
+
+void use_threads(const Context& context, const train::Recipe& recipe) {
+  if (context.common.threads > 0 || recipe.run.threads == 0) return;
+  set_shared_threads(static_cast<int>(recipe.run.threads));
 }
 
 std::string recipe_yaml(train::Recipe recipe) {

@@ -1,22 +1,29 @@
 #include "hearth/cli/train_run.h"
 
+#include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "hearth/base/error.h"
 #include "hearth/base/memory.h"
 #include "hearth/base/progress.h"
 #include "hearth/base/units.h"
+#include "hearth/cli/data_notes.h"
 #include "hearth/cli/doctor_report.h"
 #include "hearth/cli/interrupt.h"
 #include "hearth/cli/plan_recipe.h"
 #include "hearth/cli/prepare_data.h"
 #include "hearth/cli/read_recipe.h"
 #include "hearth/cli/version.h"
+#include "hearth/train/recipe_changes.h"
 #include "hearth/train/run_model.h"
 
 namespace hearth::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Refuses what cannot fit; leaves the planner's choices in the recipe.
 train::Plan plan_run(train::Recipe& recipe, const Context& context) {
@@ -37,15 +44,42 @@ train::Plan plan_run(train::Recipe& recipe, const Context& context) {
 
 std::string progress_note(const train::StepMetrics& m) {
   std::string text =
-      fmt::format("loss {:.4f}  {:.0f} tok/s", m.smoothed, m.tokens_per_s);
+      m.smoothed ? fmt::format("loss {:.4f}", *m.smoothed) : "no loss yet";
+  text += fmt::format("  {:.0f} tok/s", m.tokens_per_s);
   if (m.share_of_peak) {
     text += fmt::format("  {:.0f} % of peak", 100 * *m.share_of_peak);
   }
-  text += "  " + format_bytes(m.memory);
+  text += "  step peak " + format_bytes(m.memory);
   if (m.stall_ms > 10) text += fmt::format("  stall {:.0f} ms", m.stall_ms);
-  if (m.valid_loss) text += fmt::format("  valid {:.4f}", *m.valid_loss);
+  if (m.valid_loss) text += "  valid " + loss_text(*m.valid_loss);
   return text;
 }
+
+// One line for the steps and the validations among them.
+class TrainProgress {
+ public:
+  void step(const train::StepMetrics& m) {
+    show(m.step, m.steps, progress_note(m));
+  }
+  void validation(double share, std::int64_t step, std::int64_t steps) {
+    show(step, steps, fmt::format("validating, {:.0f} %", 100 * share));
+  }
+  void finish() {
+    if (line_) line_->finish();
+  }
+
+ private:
+  std::unique_ptr<Progress> line_;
+
+  void show(std::int64_t step, std::int64_t steps, const std::string& note) {
+    if (!line_) {
+      line_ = std::make_unique<Progress>(
+          Progress::Options{"train", "steps", static_cast<std::uint64_t>(steps)}
+      );
+    }
+    line_->update(static_cast<std::uint64_t>(step), note);
+  }
+};
 
 void describe(const train::Session& s, const Context& context) {
   const auto& set = s.model->parameters();
@@ -64,55 +98,117 @@ void describe(const train::Session& s, const Context& context) {
   );
 }
 
-}  // namespace
-
-train::TrainResult train_run(
-    const Context& context,
-    train::Recipe recipe,
-    train::RunMode mode
-) {
-  const std::string asked = recipe_yaml(recipe);
-  const train::Plan plan = plan_run(recipe, context);
-  const std::string dir = recipe.run.dir;
-  const bool resume = mode == train::RunMode::resume;
-  train::RunDirectory run(dir, mode);
-  train::Session session =
-      train::open_session(recipe, [&](const data::DataConfig& d) {
-        return prepare_with_progress(context, d);
-      });
-  describe(session, context);
-  // A run that goes on with other values goes on with them the next time too.
-  run.describe(
-      {.config = resume ? asked : recipe_yaml(recipe),
-       .machine = to_json(gather_report(context.common.device)),
-       .version = std::string(version_text())}
+// Training from a run into that very run would remove what it starts from.
+void check_apart(const train::Recipe& recipe) {
+  const auto from = train::parse_run_reference(recipe.model.from);
+  std::error_code missing;
+  if (!from || !fs::equivalent(from->run, recipe.run.dir, missing)) return;
+  throw UsageError(
+      fmt::format(
+          "a run must not start from itself: model.from and run.dir are both "
+          "{}",
+          recipe.run.dir
+      )
   );
-  if (!resume) train::describe_model(session, run.path());
+}
 
-  const InterruptGuard guard;
-  std::unique_ptr<Progress> progress;
+train::TrainHooks make_hooks(
+    const Context& context,
+    const train::Plan& plan,
+    TrainProgress& progress
+) {
   train::TrainHooks hooks;
   hooks.peak_gflops = plan.peak_gflops;
   hooks.rows = static_cast<std::uint32_t>(plan.rows);
   hooks.most_rows = static_cast<std::uint32_t>(plan.settled_rows);
   hooks.note = [&](const std::string& text) { context.note(text); };
   hooks.stop = [] { return InterruptGuard::interrupted(); };
-  hooks.on_step = [&](const train::StepMetrics& m) {
-    if (!progress) {
-      progress = std::make_unique<Progress>(Progress::Options{
-          "train", "steps", static_cast<std::uint64_t>(m.steps)
-      });
-    }
-    progress->update(static_cast<std::uint64_t>(m.step), progress_note(m));
+  hooks.on_step = [&](const train::StepMetrics& m) { progress.step(m); };
+  hooks.on_validation = [&](double share, auto step, auto steps) {
+    progress.validation(share, step, steps);
   };
-  train::Trainer trainer(session, run, std::move(hooks));
+  return hooks;
+}
+
+// The model that the run made. Throws Error when it is of no use.
+void finish(
+    const train::Session& session,
+    train::Trainer& trainer,
+    const train::TrainResult& result,
+    const std::string& dir
+) {
+  const bool restored = trainer.restore_best();
+  const bool best = restored && result.best_valid_loss;
+  if (result.diverged.empty() || best) {
+    try {
+      train::write_model(session, dir);
+    } catch (const IoError& e) {
+      throw IoError(
+          e.what(), fmt::format(
+                        "its checkpoints stand; once that is put right, hearth "
+                        "train --resume {} writes the model",
+                        dir
+                    )
+      );
+    }
+  }
+  if (result.diverged.empty()) return;
+  throw Error(
+      "training diverged: " + result.diverged,
+      best ? fmt::format(
+                 "{}/model holds the best, of step {}; a lower optim.lr may "
+                 "help",
+                 dir, result.best_step
+             )
+           : fmt::format("{}/model was not written; lower optim.lr", dir)
+  );
+}
+
+}  // namespace
+
+std::string loss_text(double loss) {
+  return std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "not finite";
+}
+
+train::TrainResult train_run(
+    const Context& context,
+    train::Recipe recipe,
+    train::RunMode mode
+) {
+  const InterruptGuard guard(
+      context.common.quiet
+          ? nullptr
+          : "\ninterrupted: ends as soon as work is saved (again: at once)\n"
+  );
+  check_apart(recipe);
+  const std::string asked = recipe_yaml(recipe);
+  const std::string dir = recipe.run.dir;
+  const bool resume = mode == train::RunMode::resume;
+  if (resume) train::check_resumable(train::run_recipe(dir), recipe);
+  const train::Plan plan = plan_run(recipe, context);
+  train::RunDirectory run(dir, mode);
+  train::Session session =
+      train::open_session(recipe, [&](const data::DataConfig& d) {
+        return prepare_with_progress(context, d);
+      });
+  describe(session, context);
+  tell_data(session, context);
+  TrainProgress progress;
+  train::Trainer trainer(session, run, make_hooks(context, plan, progress));
   if (resume && !trainer.resume()) {
     context.note("no checkpoint in the run yet: it starts from the beginning");
   }
+  // A run that goes on with other values goes on with them the next time too:
+  // they are written down once nothing was found wrong with them.
+  run.describe(
+      {.config = resume ? asked : recipe_yaml(recipe),
+       .machine = to_json(gather_report(context.common.device)),
+       .version = std::string(version_text())}
+  );
+  if (!resume) train::describe_model(session, run.path());
   const train::TrainResult result = trainer.run();
-  if (progress) progress->finish();
-  trainer.restore_best();
-  train::write_model(session, dir);
+  progress.finish();
+  finish(session, trainer, result, dir);
   return result;
 }
 

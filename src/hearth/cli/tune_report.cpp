@@ -49,8 +49,10 @@ std::string compared_text(const TuneReport& report) {
   }
   if (report.loss_tokens > 0) {
     text += fmt::format(
-        "validation loss after {} tokens from the same start\n",
-        format_count(static_cast<double>(report.loss_tokens))
+        "validation loss after {} tokens, {}\n",
+        format_count(static_cast<double>(report.loss_tokens)),
+        report.same_start ? "from the same start"
+                          : "each from its own recipe's start"
     );
   }
   return text;

@@ -20,6 +20,7 @@ struct TuneReport {
   train::TuneResult search;
   std::vector<ComparedRow> compared;
   std::uint64_t loss_tokens = 0;
+  bool same_start = true;  // both sides are one recipe
   std::vector<std::string> notes;
   std::string output;  // the recipe's path; empty: not written
   bool interrupted = false;

@@ -11,6 +11,7 @@
 #include "hearth/base/thread_pool.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/interrupt.h"
+#include "hearth/hardware/machine.h"
 #include "hearth/ops/device.h"
 #include "hearth/ops/op.h"
 
@@ -36,17 +37,15 @@ std::vector<int> thread_counts() {
   return counts;
 }
 
+// Answers come in pairs.
+std::int64_t rows_together(const train::Recipe& recipe) {
+  return recipe.train.objective == "dpo" ? 2 : 1;
+}
+
 }  // namespace
 
-TuneRun::TuneRun(
-    const Context& context,
-    const train::Recipe& recipe,
-    const TuneLimits& limits
-)
-    : context_(context),
-      limits_(limits),
-      start_(std::chrono::steady_clock::now()) {
-  for (const auto& word : limits_.over) {
+void check(const TuneLimits& limits) {
+  for (const auto& word : limits.over) {
     if (std::ranges::find(kWhat, word) != kWhat.end()) continue;
     throw UsageError(
         fmt::format(
@@ -55,14 +54,32 @@ TuneRun::TuneRun(
         )
     );
   }
-  side_ = std::make_unique<TuneSide>(context, recipe);
 }
+
+TuneRun::TuneRun(
+    const Context& context,
+    const train::Recipe& recipe,
+    const TuneLimits& limits
+)
+    : context_(context),
+      limits_(limits),
+      start_(std::chrono::steady_clock::now()),
+      side_(std::make_unique<TuneSide>(context, recipe)) {}
 
 double TuneRun::spent() const {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now() - start_
   )
       .count();
+}
+
+void TuneRun::show(std::string line) const {
+  if (limits_.table_on_stderr) {
+    if (line.ends_with('\n')) line.pop_back();
+    return context_.note(line);
+  }
+  context_.print(line);
+  std::fflush(stdout);
 }
 
 bool TuneRun::stopped(double share) const {
@@ -81,7 +98,7 @@ train::TuneSpace TuneRun::space() const {
   s.step_rows = side_->step_rows();
   s.least_rows = batch.rows;
   if (wanted("batch")) {
-    s.least_rows = 1;
+    s.least_rows = rows_together(r);
     while (s.least_rows * r.longest() < kLeastTokens &&
            s.least_rows < s.step_rows) {
       s.least_rows = std::min(2 * s.least_rows, s.step_rows);
@@ -123,8 +140,7 @@ train::TuneResult TuneRun::run_search(
     if (context_.common.json) {
       context_.note(fmt::format("{} ...", describe(row.setting)));
     } else {
-      context_.print(tune_line(row));
-      std::fflush(stdout);
+      show(tune_line(row));
     }
     if (on_row) on_row();
   };
@@ -133,7 +149,7 @@ train::TuneResult TuneRun::run_search(
 
 void TuneRun::search() {
   report_.search = {};
-  if (!context_.common.json) context_.print(tune_head());
+  if (!context_.common.json) show(tune_head());
   report_.search = run_search(*side_, space(), kSearchShare);
   if (!report_.search.complete && !InterruptGuard::interrupted()) {
     report_.notes.push_back(
@@ -235,8 +251,9 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
     basic.train.checkpointing = "none";
   }
   TuneSide before(context_, basic);
+  const std::int64_t together = rows_together(basic);
   Setting own{
-      .rows = train::batch_choice(basic).rows,
+      .rows = std::max(together, train::batch_choice(basic).rows),
       .checkpointing = basic.train.checkpointing,
       .precision = basic.train.precision,
       .threads = shared_pool().size()
@@ -247,7 +264,7 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
   side_->close();
   const train::TuneSpace ladder{
       .step_rows = before.step_rows(),
-      .least_rows = std::max<std::int64_t>(1, own.rows / 4),
+      .least_rows = std::max(together, own.rows / 4 / together * together),
       .precisions = {own.precision},
       .policies = {own.checkpointing},
       .threads = {own.threads}
@@ -274,6 +291,7 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
       {"before", "best", before_best, {}, {}},
       {"after", "best", after_best, faster(after_best, before_best), {}}
   };
+  report_.same_start = !against;
   compare_loss(before, before_best.setting);
   compare_cpu(after);
 }
@@ -315,7 +333,6 @@ void TuneRun::compare_loss(TuneSide& before, const Setting& setting) {
   const auto step = static_cast<double>(side_->recipe().step_tokens());
   const auto count =
       static_cast<std::uint64_t>(std::max(1.0, tokens / step) * step);
-  before.stop = side_->stop = [] { return InterruptGuard::interrupted(); };
   const auto first = before.valid_loss(setting, count);
   const auto second = side_->valid_loss(fast.setting, count);
   if (!first || !second) return;
@@ -327,9 +344,12 @@ void TuneRun::compare_loss(TuneSide& before, const Setting& setting) {
 
 train::Recipe TuneRun::best_recipe() const {
   const auto& search = report_.search;
-  return apply_setting(
-      side_->recipe(), search.rows.at(search.best.value()).setting
-  );
+  const Setting& best = search.rows.at(search.best.value()).setting;
+  train::Recipe recipe = apply_setting(side_->recipe(), best);
+  // All of them is what a run takes anyway, here and elsewhere.
+  recipe.run.threads =
+      best.threads == hardware::usable_threads() ? 0 : best.threads;
+  return recipe;
 }
 
 }  // namespace hearth::cli

@@ -19,7 +19,11 @@ struct TuneLimits {
   double seconds = 300;
   // Of batch, checkpointing, precision, threads; empty: all.
   std::vector<std::string> over;
+  bool table_on_stderr = false;  // stdout is the recipe's
 };
+
+// Throws UsageError for a word of `over` that is none.
+void check(const TuneLimits& limits);
 
 class TuneRun {
  public:
@@ -47,6 +51,7 @@ class TuneRun {
   std::unique_ptr<TuneSide> side_;
   TuneReport report_;
 
+  void show(std::string line) const;
   double spent() const;
   bool stopped(double share) const;
   bool wanted(const char* what) const;

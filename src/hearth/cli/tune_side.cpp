@@ -4,8 +4,10 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/memory.h"
+#include "hearth/base/progress.h"
 #include "hearth/base/thread_pool.h"
 #include "hearth/bench/statistics.h"
+#include "hearth/cli/interrupt.h"
 #include "hearth/cli/plan_recipe.h"
 #include "hearth/cli/prepare_data.h"
 #include "hearth/kernels/table.h"
@@ -110,8 +112,10 @@ TuneRow TuneSide::measure(const Setting& s) {
         session, {.rows = static_cast<std::uint32_t>(s.rows),
                   .batch_tokens = static_cast<std::uint64_t>(run) * length,
                   .steps = kTimedUpdates,
-                  .seconds = kTimedSeconds}
+                  .seconds = kTimedSeconds,
+                  .stop = InterruptGuard::interrupted}
     );
+    if (trial.stopped) throw Interrupted("interrupted");
     if (trial.rows < s.rows) {
       row.outcome = TuneOutcome::out_of_memory;
       return row;
@@ -144,12 +148,21 @@ std::optional<double> TuneSide::valid_loss(
   train::Session& session = session_for(s);
   if (!session.data.has_valid()) return {};
   const auto rows = static_cast<std::uint32_t>(s.rows);
-  const auto trial =
-      train::run_trial(session, {.rows = rows, .tokens = tokens, .stop = stop});
-  if (trial.stopped) return {};
-  const double loss = train::validate(session, rows).loss;
+  Progress progress({"learning", "tokens", tokens});
+  const auto trial = train::run_trial(
+      session, {.rows = rows,
+                .tokens = tokens,
+                .stop = InterruptGuard::interrupted,
+                .progress = [&](std::uint64_t n) { progress.update(n); }}
+  );
+  if (trial.stopped) throw Interrupted("interrupted");
+  progress.finish();
+  const auto v =
+      train::validate(session, rows, {.stop = InterruptGuard::interrupted});
+  if (v.stopped) throw Interrupted("interrupted");
   close();
-  return loss;
+  if (v.tokens == 0) return {};
+  return v.loss;
 }
 
 }  // namespace hearth::cli

@@ -24,18 +24,16 @@ class TuneSide {
 
   std::size_t predict(const train::Setting& setting) const;
   // The time of an update is that of its micro-batches, of which two are run,
-  // and of the optimiser.
+  // and of the optimiser. Throws Interrupted after Ctrl-C.
   train::TuneRow measure(const train::Setting& setting);
-  // Held-out loss after training on so many tokens from the start; nothing
-  // without held-out data or when it was stopped.
+  // Held-out loss after training on so many tokens from the start, with a
+  // progress line; nothing without held-out data. Throws Interrupted.
   std::optional<double> valid_loss(
       const train::Setting& setting,
       std::uint64_t tokens
   );
   // Lets go of the model.
   void close();
-
-  std::function<bool()> stop;
 
  private:
   const Context& context_;
