@@ -56,6 +56,23 @@ class Options(TrainCase):
         done = self.train("hopeless", *words, "train.memory=700K", recipe=recipe, code=1)
         self.assertEqual(len([x for x in done.stderr.splitlines() if x.startswith("error: ")]), 1, done.stderr)
 
+    def test_float16_follows_bf16_and_its_scale_follows_overflows(self):
+        words = ["train.steps=30", "train.eval_every=0"]
+        self.train("bf16", *words)
+        self.train("fp16", *words, "train.precision=fp16")
+        self.assertEqual({m["loss_scale"] for m in self.metrics("fp16")}, {65536 / 256})
+        self.assertAlmostEqual(self.last_loss("fp16"), self.last_loss("bf16"), delta=0.02)
+        done = self.train("overflows", *words, "train.precision=fp16", "train.loss_scale=4294967296")
+        self.assertIn("beyond float16", done.stderr)
+        steps = self.metrics("overflows")
+        skipped = [m["step"] for m in steps if m.get("skipped")]
+        self.assertEqual(skipped[:2], [1, 2])
+        self.assertLess(len(skipped), 25)
+        for before, after in zip(steps, steps[1:]):
+            self.assertEqual(after["loss_scale"], before["loss_scale"] / (2 if before.get("skipped") else 1))
+        self.assertEqual({e["event"] for e in self.events("overflows")}, {"overflow"})
+        self.assertLess(steps[-1]["loss"], steps[0]["loss"])
+
     def test_loss_options_run_and_change_the_loss(self):
         self.train("plain", "train.steps=4")
         for word in ("train.label_smoothing=0.1", "train.z_loss=1e-2", "train.neftune=10"):
@@ -110,6 +127,49 @@ class Options(TrainCase):
             path.write_text("\n".join(line["text"] for line in lines))
         return path
 
+    def test_validation_is_plain_cross_entropy_whatever_training_adds(self):
+        words = ["train.steps=1", "optim.lr=1e-12", "train.precision=fp32"]
+        losses = [json.loads(self.train(f"scored{i}", *words, *extra, "--json").stdout)["valid_loss"]
+                  for i, extra in enumerate([[], ["train.label_smoothing=0.3", "train.z_loss=0.1"]])]
+        self.assertAlmostEqual(*losses, places=6)
+
+    def test_epochs(self):
+        recipe = self.write_recipe("epochs.yaml", {**TINY, "train": "{tokens_per_step: 2048, save_every: 50}"})
+        tokens = [json.loads(self.train(f"epochs{e}", f"train.epochs={e}", "--json", recipe=recipe).stdout)["tokens"]
+                  for e in (1, 2)]
+        self.assertEqual(tokens[1], 2 * tokens[0])
+        self.assert_one_line(self.train("endless", "train.epochs=1e300", recipe=recipe, code=2), "train.epochs", "10000")
+
+    def test_rows_fit_learnt_positions(self):
+        gpt2 = {**TINY, "model": "{arch: gpt2, dim: 32, layers: 2, heads: 2, ffn: 64}"}
+        recipe = self.write_recipe("positions.yaml", gpt2)
+        # Held-out rows are as long as the longest that is trained on, not as data.length has it.
+        done = self.train("lengths2", "train.seq_lengths=[16, 32]", "data.length=1024", "train.steps=2", "--json",
+                          recipe=recipe)
+        self.assertLess(json.loads(done.stdout)["valid_loss"], 7)
+        for command in ("train", "plan"):
+            done = hearth(command, recipe, "model.max_length=16", *(["-o", self.root / "short"] if command == "train" else []))
+            self.assertEqual(done.returncode, 2)
+            self.assert_one_line(done, "data.length", "16 positions", "model.max_length", "32")
+        self.assertFalse((self.root / "short/config.yaml").exists())
+        done = self.train("longer", f"model.from={self.root}/lengths2", "data.length=64", "data.tokenizer=null",
+                          recipe=recipe, code=2)
+        self.assert_one_line(done, "data.length", "32 positions")
+
+    def test_the_end_is_told_as_it_was(self):
+        done = self.train("stopped", "optim.lr=1e-30", "train.eval_every=2", "train.early_stop=2", "train.steps=50")
+        self.assertIn("stopped early", done.stdout)
+        self.assertIn("step 2, validation loss", done.stdout)
+        again = self.resume("stopped")
+        self.assertIn("stopped early", again.stdout)
+        self.assertNotIn("tokens/s", again.stdout)
+        self.assertEqual(self.metrics("stopped")[-1]["step"], 6)
+        one = json.loads(self.train("single", "train.steps=1", "--json").stdout)
+        self.assertGreater(one["tokens_per_s"], 0)
+        done = json.loads(self.resume("single", "--json").stdout)
+        self.assertNotIn("tokens_per_s", done)
+        self.assertNotIn("peak_mib", done)
+
     def test_early_stop_and_the_best_checkpoint(self):
         # A rate this high makes things worse after a while.
         done = self.train("early", "optim.lr=0.5", "optim.warmup=0", "train.steps=200", "train.eval_every=2",
@@ -153,6 +213,24 @@ class BadSteps(TrainCase):
         self.assertIn("rolled back from step", done.stderr)
         self.assertIn("events.jsonl", done.stderr)
         self.assert_one_line(done, "training stopped", "roll-back")
+
+    def test_after_a_roll_back_everything_is_from_before_the_trouble(self):
+        self.train("sick", "train.steps=30", "train.save_every=1", "train.eval_every=0")
+        done = self.resume("sick", "train.steps=60", "optim.lr=3000", "optim.clip=0", "optim.schedule=constant", code=1)
+        self.assert_one_line(done, "training stopped", "--resume")
+        for folder in (self.root / "sick/checkpoints").iterdir():
+            for name, values in tensors(folder / "weights.safetensors").items():
+                self.assertLess(max(map(abs, values)), 100, (folder, name))
+        self.resume("sick", "train.steps=60", "optim.lr=1e-3", "optim.clip=1")
+        self.assertEqual([m["step"] for m in self.metrics("sick")], list(range(1, 61)))
+
+    def test_a_run_that_ends_with_no_finite_loss_fails(self):
+        words = ["optim.lr=1e12", "optim.clip=0", "optim.warmup=0", "train.steps=2", "train.precision=fp32",
+                 "train.eval_every=0"]
+        done = self.train("ended", *words, code=1)
+        self.assert_one_line(done, "diverged", "validation loss", "not finite")
+        self.assertFalse((self.root / "ended/model/model.safetensors").exists())
+        self.assert_one_line(self.resume("ended", code=1), "diverged")
 
     def test_a_rate_that_is_too_high_for_a_while(self):
         """The state after a roll-back keeps the smaller rate, and the batches that went wrong are not drawn again."""

@@ -28,6 +28,11 @@ class Resume(TrainCase):
         for precision in ("fp32", "bf16"):
             self.check_resume(precision, f"train.precision={precision}", "train.neftune=5")
 
+    def test_float16_with_a_scale_that_falls_after_the_cut(self):
+        self.check_resume("fp16", "train.precision=fp16", "train.loss_scale=4294967296")
+        scales = [m["loss_scale"] for m in self.metrics("fp16-cut")]
+        self.assertLess(scales[8], scales[0])
+
     def test_adapters_with_dropout_in_both_precisions(self):
         self.train("base")
         for precision in ("fp32", "bf16"):
@@ -98,6 +103,31 @@ class Resume(TrainCase):
             self.assertIn(file, done.stderr)
             self.assert_same_end("good", name, 12)
 
+    def test_damaged_weights_are_not_used(self):
+        """Wherever a checkpoint is read: as a model, as the best, as the only one left."""
+        self.train("sound", "train.keep=1")
+        best = json.loads((self.root / "sound/best.json").read_text())["step"]
+        shutil.copytree(self.root / "sound", self.root / "flipped")
+        for folder in (self.root / "flipped/checkpoints").iterdir():
+            path = folder / "weights.safetensors"
+            raw = bytearray(path.read_bytes())
+            raw[-9] ^= 0x40
+            path.write_bytes(raw)
+        for model in (self.root / "flipped", f"{self.root / 'flipped'}@last"):
+            done = hearth("generate", model, "-p", "Once", "--raw", "--max-tokens", 2)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assert_one_line(done, "weights.safetensors", "hash")
+        before = sorted(p.name for p in (self.root / "flipped/checkpoints").iterdir())
+        done = self.resume("flipped", code=1)
+        self.assert_one_line(done, "none of the checkpoints", "--force")
+        self.assertEqual(before, sorted(p.name for p in (self.root / "flipped/checkpoints").iterdir()))
+        # The best is missing: another is looked for, and RUN says so until there is one.
+        shutil.copytree(self.root / "sound", self.root / "headless")
+        shutil.rmtree(self.checkpoint("headless", best))
+        done = hearth("generate", self.root / "headless", "-p", "Once", "--raw", "--max-tokens", 2)
+        self.assertEqual(done.returncode, 2)
+        self.assert_one_line(done, f"best step {best}" if best != 12 else "checkpoint")
+
     def test_a_second_process_is_refused(self):
         run = self.root / "held"
         process = subprocess.Popen([HEARTH, "train", self.recipe, "-o", run, "train.steps=100000"],
@@ -117,6 +147,21 @@ class Resume(TrainCase):
         self.assertEqual(done.returncode, 2)
         self.assert_one_line(done, "kept")
         self.train("kept", "--force", "train.steps=2")
+
+    def test_a_key_that_cannot_change_is_refused_and_nothing_is_written(self):
+        self.train("begun")
+        before = (self.root / "begun/config.yaml").read_text()
+        cases = {"optim.name=lion": "optim.name", "model.dim=64": "model.dim", "data.length=16": "data.length",
+                 "train.tokens_per_step=512": "train.tokens_per_step", "run.seed=9": "run.seed",
+                 "lora.rank=4": "model.from", "train.steps=5": "train.steps",
+                 "train.gradient_accumulation_steps=4 train.micro_batch_size=1": "256 tokens"}
+        for words, named in cases.items():
+            done = hearth("train", "--resume", self.root / "begun", *words.split(), "optim.lr=1e-4")
+            self.assertEqual(done.returncode, 2, words)
+            self.assert_one_line(done, named)
+            self.assertEqual(before, (self.root / "begun/config.yaml").read_text(), words)
+        self.resume("begun", "train.steps=14", "optim.lr=1e-4")
+        self.assertEqual([m["step"] for m in self.metrics("begun")], list(range(1, 15)))
 
     def test_resume_without_a_run(self):
         (self.root / "nothing").mkdir()

@@ -92,6 +92,28 @@ class Tune(Folder):
         self.assertIn("conservative, balanced, aggressive", run.stderr)
         self.hearth("tune", self.recipe, "--seconds", "0", code=2)
 
+    def test_what_cannot_be_is_refused_before_anything_is_measured(self):
+        # Without its peaks known, a preset would measure this machine first.
+        bare = {"HEARTH_CACHE": str(self.root / "bare"), "HEARTH_CONFIG": str(self.root / "bare-config")}
+        run = self.hearth("tune", self.recipe, "--preset", "balanced", "model.from=somewhere", code=2, **bare)
+        self.assertIn("model.from", run.stderr)
+        run = self.hearth("tune", self.recipe, "--preset", "balanced", "--over", "batches", code=2, **bare)
+        self.assertIn("--over", run.stderr)
+        run = self.hearth("tune", self.recipe, "-o", self.root / "nowhere/best.yaml", code=2, **bare)
+        self.assertIn("nowhere/best.yaml", run.stderr)
+        self.assertNotIn("measuring", run.stderr)
+
+    def test_answers_are_tried_in_pairs(self):
+        base = self.root / "pairs-base"
+        self.hearth("train", self.recipe, "-o", base, "--threads", 1)
+        rows = [{"prompt": f"Once {i}", "chosen": " there was a cat.", "rejected": " no no."} for i in range(40)]
+        (self.root / "pairs.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        recipe = self.root / "pairs.yaml"
+        recipe.write_text(f"model: {{from: {base}}}\ndata: {{train: pairs.jsonl, length: 512}}\n"
+                          "train: {objective: dpo, tokens_per_step: 4096}\nlora: {rank: 2}\n")
+        found = self.json("tune", recipe, "--no-compare", "--over", "batch", "--seconds", 20)
+        self.assertEqual({r["micro_batch"] % 2 for r in found["rows"]}, {0})
+
     def test_interrupted_it_keeps_the_table_so_far(self):
         best = self.root / "interrupted.yaml"
         process = subprocess.Popen([HEARTH, "tune", str(self.recipe), "-o", str(best), "--seconds", "600",

@@ -12,8 +12,8 @@
 //
 // From that list come parsing, dotted overrides, range checks, --help, and a
 // dump that says where each value came from. A section is a struct with
-// fields(), or std::optional of one: absent means off. An unknown key is an
-// error that names the nearest known key.
+// fields(), or std::optional of one: absent means off, and null switches it
+// off. An unknown key is an error that names the nearest known key.
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -66,7 +66,8 @@ struct Section {
   std::string path;
   std::string help;
   bool present = true;
-  std::function<void()> create;  // null when it is always there
+  std::function<void()> create = nullptr;  // null when it is always there
+  std::function<void()> remove = nullptr;
 };
 
 namespace detail {
@@ -121,6 +122,10 @@ void set_value(const YamlNode& node, const Field& field, T& out) {
     set_number(node, field, wide);
     out = static_cast<T>(wide);
   } else if constexpr (IsOptional<T>::value) {
+    if (node.kind == YamlNode::Kind::kNull) {
+      out.reset();
+      return;
+    }
     typename T::value_type value{};
     set_value(node, field, value);
     out = std::move(value);
@@ -194,7 +199,7 @@ class FieldVisitor {
   ) {
     const std::string path = prefix_ + std::string(name);
     if constexpr (ConfigSection<T>) {
-      enter({path, std::string(help), true, nullptr});
+      enter({path, std::string(help)});
       nested(path, value);
     } else if constexpr (detail::IsOptional<T>::value) {
       if constexpr (ConfigSection<typename T::value_type>) {
@@ -223,8 +228,11 @@ class FieldVisitor {
       std::optional<T>& value,
       std::string_view help
   ) {
-    enter({path, std::string(help), value.has_value(), [&value] {
-             if (!value) value.emplace();
+    const auto create = [&value] {
+      if (!value) value.emplace();
+    };
+    enter({path, std::string(help), value.has_value(), create, [&value] {
+             value.reset();
            }});
     if (value) {
       nested(path, *value);
@@ -278,7 +286,8 @@ class ConfigReader {
 
   // Sets every key of a recipe. Values from it carry "FILE:LINE".
   void apply(const YamlNode& recipe);
-  // Sets one "path=value" from the command line; value is YAML.
+  // Sets one "path=value" from the command line; value is YAML, and null for
+  // an optional section switches it off.
   void apply_override(std::string_view assignment);
   // Sets a value on behalf of something else, such as an environment variable.
   void apply_value(
@@ -291,12 +300,17 @@ class ConfigReader {
   // the config stands.
   void require_all(const YamlNode& at) const;
 
+  // Where a value came from; "default" when nothing has set it.
+  std::string origin(std::string_view path) const;
+
   // "path = value   # origin" for each leaf of each present section.
   std::string dump() const;
   // The config as a recipe that reads back to the same values.
   std::string to_yaml() const;
   // One line a field: path, type, default, constraint, help.
   std::string help() const;
+  // Every field, those of sections that are absent included or not.
+  std::vector<const Field*> fields(bool absent_too) const;
 
  private:
   void relist();
@@ -306,6 +320,7 @@ class ConfigReader {
   const Section* find_section(std::string_view path) const;
   bool present(std::string_view path) const;
   void create_sections_above(const std::string& path);
+  void switch_off(const std::string& path);
   [[noreturn]] void unknown(const std::string& path, const YamlNode& at) const;
 
   std::function<std::unique_ptr<FieldVisitor>()> list_;

@@ -104,7 +104,22 @@ void ConfigReader::set_leaf(
   origins_.emplace_back(field.path, std::move(origin));
 }
 
+// A section that is always there has nothing to be switched off: a recipe may
+// name it and give no keys.
+void ConfigReader::switch_off(const std::string& path) {
+  const Section* s = find_section(path);
+  if (s == nullptr || !s->remove) return;
+  s->remove();
+  std::erase_if(origins_, [&](const auto& o) {
+    return o.first.starts_with(path + ".");
+  });
+  relist();
+}
+
 void ConfigReader::apply_at(const std::string& path, const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::kNull && find_section(path) != nullptr) {
+    return switch_off(path);
+  }
   create_sections_above(path + ".");
   if (Field* field = find_field(path)) {
     set_leaf(*field, node, node.where());
@@ -124,13 +139,15 @@ void ConfigReader::apply_at(const std::string& path, const YamlNode& node) {
     );
     return;
   }
-  if (find_section(path) == nullptr) unknown(path, node);
-  if (node.kind == YamlNode::Kind::kNull) return;
+  const Section* section = find_section(path);
+  if (section == nullptr) unknown(path, node);
   if (node.kind != YamlNode::Kind::kMap) {
     throw FormatError(
         fmt::format(
-            "{}: {} must be a section with keys, got '{}'", node.where(), path,
-            detail::show_node(node)
+            "{}: {} must be a section with keys{}, got '{}'", node.where(),
+            path, section->remove ? ", or null to switch it off" : "",
+            node.kind == YamlNode::Kind::kScalar ? node.scalar
+                                                 : detail::show_node(node)
         )
     );
   }
@@ -198,6 +215,19 @@ void ConfigReader::require_all(const YamlNode& at) const {
         fmt::format("{}: key '{}' must be given", at.where(), f->path)
     );
   }
+}
+
+std::string ConfigReader::origin(std::string_view path) const {
+  const Field* field = find_field(path);
+  return field == nullptr ? "default" : field->origin;
+}
+
+std::vector<const Field*> ConfigReader::fields(bool absent_too) const {
+  std::vector<const Field*> list;
+  for (const auto& f : fields_->fields()) {
+    if (absent_too || present(f->path)) list.push_back(f.get());
+  }
+  return list;
 }
 
 std::string ConfigReader::dump() const {

@@ -82,6 +82,35 @@ TEST(Config, AbsentSectionsStayOffAndAnOverrideTurnsThemOn) {
   EXPECT_EQ(r.lora->rank, 4);
 }
 
+TEST(Config, NullSwitchesASectionOff) {
+  Recipe r;
+  ConfigReader reader(r);
+  reader.apply(parse_yaml("steps: 5\nlora: {rank: 4}\noptim:\n", "r.yaml"));
+  ASSERT_TRUE(r.lora);
+  reader.apply_override("lora=null");
+  EXPECT_FALSE(r.lora);
+  EXPECT_EQ(reader.dump().find("lora."), std::string::npos);
+  // On again, it starts from the defaults and not from what was switched off.
+  reader.apply_override("lora.targets=[a]");
+  ASSERT_TRUE(r.lora);
+  EXPECT_EQ(r.lora->rank, Recipe().lora.emplace().rank);
+  EXPECT_EQ(reader.origin("lora.rank"), "default");
+  EXPECT_EQ(reader.origin("lora.targets"), "command line");
+  Recipe other;
+  ConfigReader(other).apply(parse_yaml("lora:\nsteps: 2", "r.yaml"));
+  EXPECT_FALSE(other.lora) << "a section without keys is off";
+  try {
+    reader.apply_override("lora=off");
+    FAIL();
+  } catch (const FormatError& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "command line: lora must be a section with keys, or null to switch it "
+        "off, got 'off'"
+    );
+  }
+}
+
 TEST(Config, AnOverrideReachesIntoAFieldThatIsATree) {
   struct Tree {
     YamlNode tokenizer;

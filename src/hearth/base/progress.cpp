@@ -96,7 +96,7 @@ std::string Progress::line(int width) const {
   tail += running ? "  " + format_seconds((total - done) / rate) + " left"
                   : "  " + format_seconds(seconds);
   const std::size_t bytes = memory_usage().total;
-  if (bytes > 0) tail += "  " + format_bytes(bytes);
+  if (bytes > 0) tail += "  " + format_bytes(bytes) + " in use";
   if (!note_.empty()) tail += "  " + note_;
   const int room =
       width - static_cast<int>(options_.title.size() + tail.size()) - 5;
