@@ -96,6 +96,8 @@ function(_hearth_unit_tests name tests)
   _hearth_unity(hearth_${name}_tests "${tests}" 4)
   target_link_libraries(hearth_${name}_tests PRIVATE
     hearth_${name} hearth_flags GTest::gtest GTest::gtest_main)
+  # Compiled more often than run for long: a quarter less time.
+  target_compile_options(hearth_${name}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(hearth_${name}_tests PRIVATE
     HEARTH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME unit.${name} COMMAND hearth_${name}_tests
