@@ -73,7 +73,8 @@ struct PagedAttentionKernels {
       const float* key,
       const float* value
   ) noexcept;
-  // Keys [begin, end) of one chunk.
+  // Keys [begin, end) of one chunk; one that every window has passed is not
+  // read.
   void (*attend)(
       const PagedAttentionArgs&,
       long begin,

@@ -251,6 +251,14 @@ void attend_rows(
   }
 }
 
+// What rows leave that see no key of the chunk.
+HEARTH_INLINE void see_nothing(long rows, long dim, float* partial) {
+  for (long r = 0; r < rows; ++r) {
+    partial[r * (dim + 2)] = -__builtin_inff();
+    partial[r * (dim + 2) + 1] = 0;
+  }
+}
+
 template <class Format>
 void attend_chunk(
     const PagedAttentionArgs& a,
@@ -268,6 +276,11 @@ void attend_chunk(
       rows.position[r] = a.first + i;
     }
     float* out = partial + row * (a.kv.dim + 2);
+    // The first row's window is the first to begin.
+    if (a.window > 0 && end <= rows.position[0] + 1 - a.window) {
+      see_nothing(n, a.kv.dim, out);
+      continue;
+    }
     if (n == 4) attend_rows<Format, 4>(a, rows, begin, end, out);
     if (n == 3) attend_rows<Format, 3>(a, rows, begin, end, out);
     if (n == 2) attend_rows<Format, 2>(a, rows, begin, end, out);

@@ -148,6 +148,11 @@ const Case kCases[] = {
     {KvFormat::i8, 36, 32, 40, 5, 1, 0, 0},
     {KvFormat::f32, 12, 16, 17, 4, 1, 5, 0},
     {KvFormat::bf16, 256, 32, 520, 2, 2, 260, 30},
+    {KvFormat::f32, 64, 16, 90, 3, 2, 0, 2},
+    {KvFormat::bf16, 80, 32, 70, 1, 5, 0, 2},
+    {KvFormat::f16, 256, 16, 300, 2, 2, 40, 2},
+    {KvFormat::i8, 256, 32, 290, 2, 2, 260, 2},
+    {KvFormat::i8, 36, 16, 40, 1, 4, 0, 2},
 };
 
 TEST(PagedAttention, AgreesWithTheDefinition) {
@@ -201,6 +206,48 @@ TEST(PagedAttention, TablesAgreeOnTheSameBytes) {
       for (std::size_t i = 0; i < want.size(); ++i) {
         ASSERT_NEAR(got[i], want[i], 1e-3) << table->isa << " at " << i;
       }
+    }
+  }
+}
+
+// Scores far above the cap, where a table that forgot it, or took it before
+// the scales of bytes, is far off.
+TEST(PagedAttention, CappedScoresAreTheGenericTables) {
+  const Table& plain = *tables().front();
+  for (const Table* table : usable_tables()) {
+    for (const Case& c : kCases) {
+      if (c.softcap == 0) continue;
+      Filled filled(plain, c);
+      for (long i = 0; i < c.queries * c.group * c.dim; ++i) {
+        filled.query_element(i) *= 5;
+      }
+      const auto want = attend(plain, filled, c, 0, c.queries);
+      const auto got = attend(*table, filled, c, 0, c.queries);
+      Case uncapped = c;
+      uncapped.softcap = 0;
+      const auto other = attend(plain, filled, uncapped, 0, c.queries);
+      double apart = 0;
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        ASSERT_NEAR(got[i], want[i], 1e-3) << table->isa << " at " << i;
+        apart = std::max(apart, std::abs(double{want[i]} - double{other[i]}));
+      }
+      EXPECT_GT(apart, 0.1) << "the cap has no say in this case";
+    }
+  }
+}
+
+TEST(PagedAttention, ChunksBeforeEveryWindowAreNotRead) {
+  for (const Table* table : usable_tables()) {
+    for (const Case& c : kCases) {
+      const long seen = c.tokens - c.queries + 1 - c.window;
+      if (c.window == 0 || seen < kPagedChunk) continue;
+      const Filled filled(*table, c);
+      const auto want = attend(*table, filled, c, 0, c.queries);
+      const std::vector<float> odd(index(c.dim), NAN);
+      for (long t = 0; t < kPagedChunk; ++t) {
+        table->paged_attention->append(filled.kv(), t, odd.data(), odd.data());
+      }
+      EXPECT_EQ(attend(*table, filled, c, 0, c.queries), want) << table->isa;
     }
   }
 }

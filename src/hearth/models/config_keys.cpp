@@ -49,12 +49,52 @@ constexpr std::array<std::string_view, 33> kAlwaysIgnored{
     "_name_or_path",
 };
 
+// As PyTorch names them.
+constexpr std::array<std::string_view, 10> kNumberTypes{
+    "float32", "float",  "float16",       "half",        "bfloat16",
+    "float64", "double", "float8_e4m3fn", "float8_e5m2", "auto",
+};
+
 bool says_nothing(const Json& v) {
   return v.is_null() || (v.is_boolean() && !v.get<bool>()) ||
          ((v.is_array() || v.is_object()) && v.empty());
 }
 
 }  // namespace
+
+std::vector<std::int32_t> read_token_ids(
+    const Json& config,
+    std::string_view key,
+    const std::string& file
+) {
+  std::vector<std::int32_t> ids;
+  const auto at = config.find(key);
+  if (at == config.end() || at->is_null()) return ids;
+  const auto take = [&](const Json& v) {
+    // What does not fit is out of range as well.
+    const std::int64_t id =
+        !v.is_number_integer() ? INT64_MIN
+        : v.is_number_unsigned() && v.get<std::uint64_t>() > INT32_MAX
+            ? INT64_MAX
+            : v.get<std::int64_t>();
+    if (id < -1 || id > INT32_MAX) {
+      throw FormatError::at(
+          file, 0,
+          fmt::format(
+              "'{}' must be a token's id or a list of them, got {}", key,
+              to_json_line(*at).substr(0, 60)
+          )
+      );
+    }
+    if (id >= 0) ids.push_back(static_cast<std::int32_t>(id));
+  };
+  if (at->is_array()) {
+    for (const Json& v : *at) take(v);
+  } else {
+    take(*at);
+  }
+  return ids;
+}
 
 ConfigKeys::ConfigKeys(const Json& config, std::string file)
     : config_(config), file_(std::move(file)) {
@@ -113,6 +153,31 @@ double ConfigKeys::number(std::string_view key, double fallback) {
     refuse(key, "must be a number, got " + to_json_line(*v));
   }
   return v->get<double>();
+}
+
+float ConfigKeys::epsilon(std::string_view key, double fallback) {
+  const double v = number(key, fallback);
+  if (v < 0 || v > 1) {
+    refuse(key, fmt::format("must be between 0 and 1, got {}", v));
+  }
+  return static_cast<float>(v);
+}
+
+void ConfigKeys::check_common() {
+  for (const auto* key : {"torch_dtype", "dtype"}) {
+    const std::string type = word(key, "auto");
+    std::string_view name = type;
+    if (name.starts_with("torch.")) name.remove_prefix(6);
+    if (std::ranges::find(kNumberTypes, name) != kNumberTypes.end()) continue;
+    refuse(
+        key, fmt::format(
+                 "must be a type of numbers such as bfloat16, got '{}'", type
+             )
+    );
+  }
+  for (const auto* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    read_token_ids(config_, key, file_);
+  }
 }
 
 bool ConfigKeys::boolean(std::string_view key, bool fallback) {

@@ -11,6 +11,15 @@
 
 namespace hearth::models {
 
+// A token's id, or a list of them, under that key of a config; none where it is
+// absent, null or -1. Throws FormatError that names key and file for anything
+// else.
+std::vector<std::int32_t> read_token_ids(
+    const Json& config,
+    std::string_view key,
+    const std::string& file
+);
+
 class ConfigKeys {
  public:
   // file stands for the config in errors.
@@ -25,11 +34,17 @@ class ConfigKeys {
   int size(std::string_view key);
   int size(std::string_view key, int fallback);
   double number(std::string_view key, double fallback);
+  // From 0 to 1, as what is added under a root is.
+  float epsilon(std::string_view key, double fallback);
   bool boolean(std::string_view key, bool fallback);
   std::string word(std::string_view key, std::string fallback);
   std::vector<std::string> words(std::string_view key);
   // Null when absent.
   const Json& raw(std::string_view key);
+
+  // What no forward pass reads must be what others can read all the same:
+  // types of numbers and ids of tokens.
+  void check_common();
 
   // Keys that do not change what is computed here.
   void ignore(std::initializer_list<std::string_view> keys);

@@ -24,7 +24,8 @@ constexpr Names kGpt2{
     "transformer.wte", "transformer.wpe", "transformer.h.{}", "transformer.ln_f"
 };
 
-// Gemma's factor has the dtype of the activations.
+}  // namespace
+
 float embedding_scale(const DecoderConfig& c, mx::Dtype dtype) {
   if (dtype != mx::bfloat16) return c.embedding_scale;
   auto rounded = mx::astype(
@@ -32,8 +33,6 @@ float embedding_scale(const DecoderConfig& c, mx::Dtype dtype) {
   );
   return rounded.item<float>();
 }
-
-}  // namespace
 
 Decoder::Decoder(DecoderConfig config)
     : config_(std::move(config)),

@@ -103,6 +103,10 @@ class Decoder {
   ) const;
 };
 
+// What embeddings are multiplied with where activations have that dtype:
+// Gemma's factor is rounded to it.
+float embedding_scale(const DecoderConfig& config, mx::Dtype dtype);
+
 // Positions 0, 1, ... of each row, for rows that are one document each.
 mx::array plain_positions(int batch, int length, int from = 0);
 

@@ -1,7 +1,5 @@
 #include "hearth/models/decoder_block.h"
 
-#include <cmath>
-
 namespace hearth::models {
 namespace {
 
@@ -11,12 +9,7 @@ nn::AttentionConfig attention_config(const DecoderConfig& c, std::size_t i) {
   a.head_dim = c.head_dim;
   a.qkv_bias = c.qkv_bias, a.out_bias = c.out_bias;
   if (c.qk_norm) a.qk_norm = c.norm;
-  a.scale = c.attention_scale, a.softcap = c.attention_softcap;
-  if (c.scale_by_layer) {
-    const float whole =
-        a.scale > 0 ? a.scale : 1 / std::sqrt(static_cast<float>(c.head_dim));
-    a.scale = whole / static_cast<float>(i + 1);
-  }
+  a.scale = c.score_scale(i), a.softcap = c.attention_softcap;
   a.window = c.windows[i];
   a.joint = c.gpt2_layout;
   return a;

@@ -1,10 +1,19 @@
 #include "hearth/models/decoder_config.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 
 namespace hearth::models {
+
+float DecoderConfig::score_scale(std::size_t layer) const {
+  const float whole = attention_scale > 0
+                          ? attention_scale
+                          : 1 / std::sqrt(static_cast<float>(head_dim));
+  return scale_by_layer ? whole / static_cast<float>(layer + 1) : whole;
+}
 
 std::size_t DecoderConfig::kv_bytes_per_token(
     std::size_t bytes_per_element

@@ -45,6 +45,8 @@ struct DecoderConfig {
   // GPT-2's module names and transposed weights; else Llama's.
   bool gpt2_layout = false;
 
+  // What scores of that layer are multiplied with.
+  float score_scale(std::size_t layer) const;
   // Beside weights, the bytes of a token's keys and values.
   std::size_t kv_bytes_per_token(std::size_t bytes_per_element) const;
   // Throws UsageError when the numbers do not fit together.

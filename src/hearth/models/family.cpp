@@ -51,6 +51,7 @@ DecoderConfig parse_config(const Json& config, const std::string& file) {
                          )
     );
   }
+  keys.check_common();
   DecoderConfig parsed = at->parse(keys);
   parsed.family = type;
   keys.finish();
@@ -78,8 +79,7 @@ DecoderConfig parse_common(ConfigKeys& k) {
   c.head_dim = k.size("head_dim", std::max(1, c.dim / c.heads));
   c.ffn = k.size("intermediate_size");
   c.max_length = k.size("max_position_embeddings", 2048);
-  c.norm.eps = static_cast<float>(k.number("rms_norm_eps", 1e-6));
-  if (c.norm.eps < 0) k.refuse("rms_norm_eps", "must not be negative");
+  c.norm.eps = k.epsilon("rms_norm_eps", 1e-6);
   c.tie = k.boolean("tie_word_embeddings", false);
   c.windows.assign(static_cast<std::size_t>(c.layers), 0);
   const std::string act = k.word("hidden_act", "silu");

@@ -16,7 +16,7 @@ DecoderConfig parse_gpt2(ConfigKeys& keys) {
   c.max_length = keys.size("n_positions", 1024);
   c.norm = {
       .kind = nn::NormKind::layer,
-      .eps = static_cast<float>(keys.number("layer_norm_epsilon", 1e-5))
+      .eps = keys.epsilon("layer_norm_epsilon", 1e-5)
   };
   c.tie = keys.boolean("tie_word_embeddings", true);
   c.windows.assign(static_cast<std::size_t>(c.layers), 0);

@@ -4,8 +4,10 @@
 #include <chrono>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/models/family.h"
 #include "hearth/models/loading.h"
 #include "hearth/models/packed_cache.h"
@@ -20,6 +22,44 @@ mx::Dtype compute_of(const io::ModelSource& source) {
     return t.type == io::TensorType::f32;
   });
   return wide ? mx::float32 : mx::bfloat16;
+}
+
+// Describing layers costs memory and time, so what cannot be is refused first.
+void check_layers(const DecoderConfig& config, const io::ModelSource& source) {
+  const std::size_t tensors = source.tensors().size();
+  if (static_cast<std::size_t>(config.layers) <= tensors) return;
+  throw FormatError::at(
+      config_name(source), 0,
+      fmt::format(
+          "the model must have a tensor for each of its {} layers, got {} in "
+          "all",
+          config.layers, tensors
+      )
+  );
+}
+
+// What tools store beside the weights, and a head that is the embedding.
+bool is_spare(const std::string& name, bool tied) {
+  return name.ends_with("rotary_emb.inv_freq") ||
+         name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         (tied && name.starts_with("lm_head."));
+}
+
+void warn_of_unused(const LoadedModel& model) {
+  constexpr std::size_t kNamed = 3;
+  const DecoderConfig& config = model.decoder->config();
+  std::vector<std::string> names;
+  for (const std::string& name : model.unused) {
+    if (!is_spare(name, config.tie)) names.push_back(name);
+  }
+  if (names.empty()) return;
+  const std::size_t all = names.size();
+  names.resize(std::min(all, kNamed));
+  log_warning(
+      "{} of the model's tensors are not used, as its config describes {} "
+      "layers without them: {}{}",
+      all, config.layers, fmt::join(names, ", "), all > kNamed ? ", ..." : ""
+  );
 }
 
 }  // namespace
@@ -102,32 +142,34 @@ using Found = PackedCache::Found;
 // Fills the decoder from what was found. False, with the reason in `found`,
 // when that is broken.
 bool take_packed(LoadedModel& model, Found& found) {
-  const auto start = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  LoadReport r;
   try {
-    found.file->verify(ops::current_execution().pool);
+    verify_packed(*found.file, r);
     fill_from_packed(found.file, *model.decoder);
   } catch (const Error& e) {
     found.state = Found::State::broken;
     found.why = e.what();
     return false;
   }
-  const std::chrono::duration<double> took =
-      std::chrono::steady_clock::now() - start;
-  LoadReport& r = model.report;
+  const std::chrono::duration<double> took = Clock::now() - start;
   r.how = "packed cache";
   r.why = "it was preloaded";
-  r.seconds = r.times.read = took.count();
+  r.seconds = took.count();
+  r.times.memory = r.seconds - r.times.read;
   r.bytes = found.file->size();
   for (const Json& name : found.file->about().value("kept_dense", Json())) {
     if (name.is_string()) r.kept_dense.push_back(name.get<std::string>());
   }
   r.shards.push_back(
       {.name = found.file->name(),
-       .tensors = found.file->entries().size(),
+       .tensors = model.decoder->parameters().all().size(),
        .bytes = r.bytes,
        .seconds = r.seconds,
        .times = r.times}
   );
+  model.report = std::move(r);
   return true;
 }
 
@@ -163,12 +205,16 @@ LoadedModel load_model(
   model.options.progress = nullptr;
   model.options.note = nullptr;
   const auto config = parse_config(source->config(), config_name(*source));
+  check_layers(config, *source);
   model.decoder = std::make_unique<Decoder>(config);
   auto loading = std::make_unique<Loading>(
       *source, *model.decoder, options, model.compute
   );
   for (nn::Parameter* p : model.decoder->parameters().all()) loading->add(*p);
   model.unused = loading->unused();
+  if (options.warn_unused && options.use != Use::described) {
+    warn_of_unused(model);
+  }
   model.source = std::move(source);
 
   Found found;

@@ -40,6 +40,9 @@ struct LoadOptions {
   // A folder of packed weights (models/packed_cache.h) to look in before the
   // model itself is read; empty: none. For inference on a CPU.
   std::string packed_cache;
+  // Whether tensors that the model has no use for are a warning. What others
+  // store of their own (masks, frequencies, a tied head again) never is.
+  bool warn_unused = true;
   // Told, in a line, what became of packed weights that could not be used.
   std::function<void(const std::string&)> note;
   // What is read and converted at a time, and a few of them ahead. As large as

@@ -52,21 +52,31 @@ void explain_read(const StartFacts& f, Diagnosis& d) {
 }
 
 void explain_rest(const StartFacts& f, Diagnosis& d) {
-  const auto all = phases(f);
-  const auto slowest =
-      std::ranges::max_element(all, {}, [](const StartPhase& p) {
-        const bool weights = p.name == "read" || p.name == "convert" ||
-                             p.name == "pack" || p.name == "quantise";
-        return weights ? -1.0 : p.seconds;
-      });
+  const StartPhase all[] = {
+      {"open", f.open},
+      {"header", f.header},
+      {"tokenizer", f.tokenizer},
+      {"build", f.build},
+      {"first token", f.first_token}
+  };
+  const StartPhase& slowest =
+      *std::ranges::max_element(all, {}, &StartPhase::seconds);
   d.why = fmt::format(
-      "{} took {}, the weights {}", slowest->name,
-      format_seconds(slowest->seconds), format_seconds(f.load.seconds)
+      "{} took {}, the weights {}", slowest.name,
+      format_seconds(slowest.seconds), format_seconds(f.load.seconds)
   );
-  d.advice = slowest->name == "tokenizer"
-                 ? "a tokenizer.json is parsed once and cached; the second "
-                   "start is faster"
-                 : "a server loads once for many requests: hearth serve";
+  d.advice = "a server loads once for many requests: hearth serve";
+  if (slowest.name != "tokenizer" || f.tokenizer_file.empty()) return;
+  d.advice =
+      f.tokenizer_file.ends_with(".json")
+          ? "what was parsed of a large tokenizer.json is kept: the "
+            "next start is faster"
+          : fmt::format(
+                "{} is parsed at every start; {}",
+                f.tokenizer_file.ends_with(".gguf") ? "a GGUF file's tokenizer"
+                                                    : "a tokenizer.model",
+                d.advice
+            );
 }
 
 }  // namespace
@@ -85,6 +95,7 @@ std::vector<StartPhase> phases(const StartFacts& f) {
       {"convert", f.load.times.convert},
       {"pack", f.load.times.pack},
       {"quantise", f.load.times.quantize},
+      {"memory", f.load.times.memory},
       {"first token", f.first_token}
   };
 }

@@ -13,6 +13,7 @@ namespace hearth::models {
 struct StartFacts {
   double open = 0, header = 0, tokenizer = 0, build = 0, first_token = 0;
   LoadReport load;
+  std::string tokenizer_file;  // empty: there is none, or nobody knows
   // Over the whole start.
   std::uint64_t major_faults = 0;
   double memory_stall = 0;           // in which some task waited for memory
@@ -22,7 +23,7 @@ struct StartFacts {
 };
 
 // One stretch of a start. Names: open, header, tokenizer, build, read, convert,
-// pack, quantise, first token.
+// pack, quantise, memory, first token.
 struct StartPhase {
   std::string name;
   double seconds = 0;

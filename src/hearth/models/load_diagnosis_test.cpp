@@ -76,6 +76,15 @@ TEST_F(Planted, SomethingBesideTheWeights) {
   const auto d = diagnose(f);
   EXPECT_EQ(d.part, SlowPart::initialising) << name_of(d.part);
   EXPECT_NE(d.why.find("tokenizer"), std::string::npos) << d.why;
+  const auto advice = [&](const char* file) {
+    f.tokenizer_file = file;
+    return diagnose(f).advice;
+  };
+  EXPECT_NE(advice("m/tokenizer.json").find("is kept"), std::string::npos);
+  for (const char* file : {"m/tokenizer.model", "m.gguf", ""}) {
+    EXPECT_EQ(advice(file).find("tokenizer.json"), std::string::npos) << file;
+    EXPECT_NE(advice(file).find("hearth serve"), std::string::npos) << file;
+  }
   f.first_token = f.tokenizer * 2;
   EXPECT_NE(diagnose(f).why.find("first token"), std::string::npos);
 }
@@ -95,11 +104,34 @@ TEST_F(Planted, MemoryThatHadToBeFoundFirst) {
 TEST(Phases, AddUpToTheWhole) {
   StartFacts f;
   f.open = 1, f.header = 2, f.tokenizer = 3, f.build = 4, f.first_token = 5;
-  f.load.times = {6, 7, 8, 9};
-  f.load.seconds = 30;
+  f.load.times = {6, 7, 8, 9, 10};
+  f.load.seconds = 40;
   double sum = 0;
   for (const auto& p : phases(f)) sum += p.seconds;
   EXPECT_DOUBLE_EQ(sum, f.total());
+}
+
+TEST_F(Planted, PhasesOfALoadAddUpToIt) {
+  for (const char* quant : {"none", "4"}) {
+    for (const auto mode : {io::ReadMode::mapped, io::ReadMode::direct}) {
+      const LoadReport r =
+          load_model(
+              folder.string(),
+              {.quantize = parse_quant_target(quant), .read_mode = mode}
+          )
+              .report;
+      EXPECT_GT(r.seconds, 0);
+      EXPECT_NEAR(r.times.sum(), r.seconds, 1e-6);
+      for (const auto* parts : {&r.shards, &r.classes}) {
+        double seconds = 0;
+        for (const LoadPart& part : *parts) {
+          EXPECT_NEAR(part.times.sum(), part.seconds, 1e-6) << part.name;
+          seconds += part.seconds;
+        }
+        EXPECT_LE(seconds, r.seconds);
+      }
+    }
+  }
 }
 
 TEST(TensorClass, ByName) {

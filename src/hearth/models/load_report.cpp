@@ -1,5 +1,7 @@
 #include "hearth/models/load_report.h"
 
+#include <algorithm>
+
 namespace hearth::models {
 
 void LoadTimes::add(const LoadTimes& other) {
@@ -7,6 +9,14 @@ void LoadTimes::add(const LoadTimes& other) {
   convert += other.convert;
   pack += other.pack;
   quantize += other.quantize;
+  memory += other.memory;
+}
+
+LoadPart& part_named(std::vector<LoadPart>& parts, const std::string& name) {
+  const auto at = std::ranges::find(parts, name, &LoadPart::name);
+  if (at != parts.end()) return *at;
+  parts.push_back({.name = name});
+  return parts.back();
 }
 
 std::string tensor_class(const std::string& parameter) {

@@ -7,14 +7,15 @@
 
 namespace hearth::models {
 
-// Seconds on the wall, apart from each other.
+// Seconds on the wall, apart from each other: they add up to the load's.
 struct LoadTimes {
   double read = 0;      // waiting for bytes
   double convert = 0;   // widening, rounding, looking for NaN
   double pack = 0;      // into the order that products read
   double quantize = 0;  // rounding to a quantised format, packing included
+  double memory = 0;    // asking for memory, giving it back, and the like
 
-  double sum() const { return read + convert + pack + quantize; }
+  double sum() const { return read + convert + pack + quantize + memory; }
   void add(const LoadTimes& other);
 };
 
@@ -26,6 +27,9 @@ struct LoadPart {
   double seconds = 0;
   LoadTimes times;
 };
+
+// The part of that name, made where there is none.
+LoadPart& part_named(std::vector<LoadPart>& parts, const std::string& name);
 
 struct LoadReport {
   std::string how;  // "mapped", "read", ..., "packed cache"

@@ -12,6 +12,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/models/family.h"
 #include "hearth/models/model_section.h"
 #include "hearth/models/save.h"
@@ -124,6 +125,70 @@ TEST_F(BadModel, RotarySettingsThatCannotBe) {
 TEST_F(BadModel, ANegativeEpsilon) {
   config["rms_norm_eps"] = -1;
   expect_names(complaint(), {"config.json", "rms_norm_eps"});
+}
+
+TEST_F(BadModel, OddValues) {
+  const struct {
+    const char* key;
+    Json value;
+  } cases[] = {
+      {"rms_norm_eps", 1e300},      {"rms_norm_eps", 1.5},
+      {"eos_token_id", "x"},        {"eos_token_id", Json::array({1, "x"})},
+      {"eos_token_id", -2},         {"eos_token_id", 1.5},
+      {"eos_token_id", UINT64_MAX}, {"bos_token_id", true},
+      {"torch_dtype", "foo"},       {"dtype", 16},
+  };
+  for (const auto& c : cases) {
+    const Json good = config;
+    config[c.key] = c.value;
+    expect_names(complaint(), {"config.json", c.key});
+    config = good;
+  }
+  config["eos_token_id"] = Json::array({1, -1});
+  config["bos_token_id"] = nullptr;
+  config["torch_dtype"] = "torch.bfloat16";
+  EXPECT_EQ(complaint(), "");
+}
+
+TEST_F(BadModel, MoreLayersThanTensors) {
+  config["num_hidden_layers"] = 10'000'000;
+  expect_names(complaint(), {"config.json", "10000000 layers"});
+}
+
+TEST_F(BadModel, TensorsThatNothingUsesAreAWarning) {
+  std::string said;
+  const auto before = set_log_sink([&](const LogRecord& r) { said = r.text; });
+  EXPECT_EQ(complaint(), "");
+  EXPECT_EQ(said, "");
+  auto tensors = tensors_to_write(*model, mx::float32);
+  auto again = tensors_to_write(*model, mx::float32);
+  const auto take = [&](const char* from, const char* name) {
+    for (auto& t : again) {
+      if (t.name != from) continue;
+      tensors.push_back(std::move(t));
+      tensors.back().name = name;
+    }
+  };
+  take("model.norm.weight", "model.layers.0.self_attn.rotary_emb.inv_freq");
+  const auto write = [&](auto list) {
+    io::write_hf_folder(
+        folder.string(), config, Json::object(), std::move(list),
+        {.force = true}
+    );
+  };
+  take(
+      "model.layers.0.input_layernorm.weight",
+      "model.layers.1.input_layernorm.weight"
+  );
+  write(std::move(tensors));
+  EXPECT_EQ(complaint_of_folder(), "");
+  EXPECT_NE(said.find("1 of the model's tensors"), std::string::npos) << said;
+  EXPECT_NE(said.find("model.layers.1.input_layernorm.weight"), said.npos);
+  EXPECT_EQ(said.find("inv_freq"), said.npos) << said;
+  said.clear();
+  load_model(folder.string(), {.use = Use::described});
+  EXPECT_EQ(said, "");
+  set_log_sink(before);
 }
 
 TEST_F(BadModel, AKeyOfTheWrongType) {

@@ -1,6 +1,7 @@
 #include "hearth/models/loading.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <tuple>
 
@@ -9,6 +10,7 @@
 #include "hearth/base/error.h"
 #include "hearth/io/file_source.h"
 #include "hearth/models/read_choice.h"
+#include "hearth/models/stored_fill.h"
 
 namespace hearth::models {
 namespace {
@@ -39,13 +41,6 @@ double seconds_now() {
   return std::chrono::duration<double>(t).count();
 }
 
-LoadPart& part_named(std::vector<LoadPart>& parts, const std::string& name) {
-  const auto at = std::ranges::find(parts, name, &LoadPart::name);
-  if (at != parts.end()) return *at;
-  parts.push_back({.name = name});
-  return parts.back();
-}
-
 }  // namespace
 
 // Times what is done for one tensor after the other and tells of it.
@@ -55,20 +50,20 @@ struct Loading::Watch {
   std::size_t total, shards;
   double start = seconds_now(), at = start;
 
-  // `times` went into that many bytes of a tensor.
+  // `times` went into that many bytes of a tensor; what else has passed since
+  // the last call was for memory.
   void note(
       const nn::Parameter& p,
       const io::TensorInfo& t,
       std::size_t bytes,
-      const LoadTimes& times
+      LoadTimes times
   ) {
     const double now = seconds_now();
+    times.memory = std::max(0.0, now - at - times.sum());
     if (report.shards.empty() || report.shards.back().name != t.file) {
       report.shards.push_back({.name = t.file, .begin = at - start});
     }
-    for (LoadPart* part :
-         {&report.shards.back(),
-          &part_named(report.classes, tensor_class(p.name))}) {
+    for (LoadPart* part : parts_of(p)) {
       part->bytes += bytes;
       part->seconds += now - at;
       part->times.add(times);
@@ -76,15 +71,23 @@ struct Loading::Watch {
     report.times.add(times);
     report.bytes += bytes;
     at = now;
-    if (options.progress) {
+    if (options.progress && bytes > 0) {
       options.progress(
           {report.bytes, total, report.shards.size(), shards, &report.shards}
       );
     }
   }
-  void count(const nn::Parameter& p) {
-    ++report.shards.back().tensors;
-    ++part_named(report.classes, tensor_class(p.name)).tensors;
+  // Nothing more is done for it.
+  void finish(const nn::Parameter& p, const io::TensorInfo& t) {
+    note(p, t, 0, {});
+    for (LoadPart* part : parts_of(p)) ++part->tensors;
+  }
+
+ private:
+  std::array<LoadPart*, 2> parts_of(const nn::Parameter& p) {
+    return {
+        &report.shards.back(), &part_named(report.classes, tensor_class(p.name))
+    };
   }
 };
 
@@ -179,7 +182,8 @@ std::vector<io::Slice> Loading::slices_of(const Job& job) const {
   constexpr auto kGrain = static_cast<std::size_t>(WeightFill::kRowGrain);
   // What is turned, or put right by the source, comes whole.
   std::size_t step = rows;
-  if (!job.p->transposed && io::is_plain(source_, t)) {
+  const bool turned = job.p->transposed && !job.stored.format;
+  if (!turned && io::is_plain(source_, t)) {
     step = std::max(kGrain, options_.slice_bytes / row / kGrain * kGrain);
   }
   std::vector<io::Slice> out;
@@ -214,7 +218,6 @@ void Loading::run() {
   std::set<std::string_view> files;
   for (const Job& job : jobs_) {
     files.insert(job.stored.codes->file);
-    if (job.stored.format) continue;
     const auto more = slices_of(job);
     slices.insert(slices.end(), more.begin(), more.end());
   }
@@ -225,28 +228,29 @@ void Loading::run() {
   io::SliceReader reader(source_, std::move(slices), options);
   report_.window = reader.window_bytes();
   Watch watch{report_, options_, total_, files.size()};
+  report_.times.memory += watch.start - start;
   for (const Job& job : jobs_) {
     if (job.stored.format) {
-      fill_quantized(job, watch);
+      fill_stored(job, reader, watch);
     } else {
       fill_dense(job, reader, watch);
     }
-    watch.count(*job.p);
+    watch.finish(*job.p, *job.stored.codes);
   }
   std::ranges::sort(report_.classes, std::ranges::greater{}, &LoadPart::bytes);
-  report_.seconds = seconds_now() - start;
+  report_.seconds = watch.at - start;
 }
 
-void Loading::fill_dense(
+// Hands every row to `fill` as it comes.
+template <class Fill>
+void Loading::fill_rows(
     const Job& job,
     io::SliceReader& reader,
-    Watch& watch
+    Watch& watch,
+    Fill& fill
 ) {
-  nn::Parameter& p = *job.p;
   const io::TensorInfo& t = *job.stored.codes;
-  WeightFill fill(p, t, forms(p));
-  const auto rows = static_cast<std::size_t>(p.shape.at(0));
-  const std::size_t row = t.bytes / rows;
+  const std::size_t row = t.bytes / static_cast<std::size_t>(job.p->shape[0]);
   for (const io::Slice& slice : slices_of(job)) {
     const double waited = reader.waited();
     const FillTimes before = fill.times();
@@ -268,8 +272,18 @@ void Loading::fill_dense(
     times.convert *= share;
     times.pack *= share;
     times.quantize *= share;
-    watch.note(p, t, slice.bytes, times);
+    watch.note(*job.p, t, slice.bytes, times);
   }
+}
+
+void Loading::fill_dense(
+    const Job& job,
+    io::SliceReader& reader,
+    Watch& watch
+) {
+  nn::Parameter& p = *job.p;
+  WeightFill fill(p, *job.stored.codes, forms(p));
+  fill_rows(job, reader, watch, fill);
   fill.finish();
   if (!cpu_ && rounds(p)) {
     auto weight = std::make_shared<const ops::QuantizedWeight>(
@@ -284,29 +298,35 @@ void Loading::fill_dense(
   if (asked && !p.quantized) report_.kept_dense.push_back(p.name);
 }
 
+bool Loading::keeps_quantized(const nn::Parameter& p) const {
+  return options_.keep_quantized && p.matrix && options_.use != Use::training;
+}
+
 // A table that is gathered from has dense rows; as a tied head it may be
 // multiplied in its quantised form as well.
-void Loading::fill_quantized(const Job& job, Watch& watch) {
+void Loading::fill_stored(
+    const Job& job,
+    io::SliceReader& reader,
+    Watch& watch
+) {
   nn::Parameter& p = *job.p;
   const StoredMatrix& m = job.stored;
-  const bool keep =
-      options_.keep_quantized && p.matrix && options_.use != Use::training;
+  StoredFill::Forms forms{.quantized = keeps_quantized(p)};
+  if (gathered(p) || !forms.quantized) forms.value = dtype_for(p);
+  StoredFill fill(source_, m, p.shape, forms);
+  std::size_t beside = 0;
+  for (const auto* t : {m.scales, m.biases}) {
+    if (t != nullptr) beside += t->bytes;
+  }
+  if (beside > 0) watch.note(p, *m.codes, beside, {.read = fill.waited()});
+  fill_rows(job, reader, watch, fill);
+  fill.finish(p);
   const double start = seconds_now();
-  LoadTimes times;
-  if (keep) p.set(read_quantized(source_, m, p.shape));
-  times.pack = seconds_now() - start;
-  if (gathered(p) || !keep) {
-    p.set(read_widened(source_, m, p.shape, dtype_for(p)));
-    times.convert = seconds_now() - start - times.pack;
-  }
   prepare(decoder_, p, compute_, options_.use);
-  std::size_t bytes = 0;
+  watch.note(p, *m.codes, 0, {.pack = seconds_now() - start});
   for (const auto* t : {m.codes, m.scales, m.biases}) {
-    if (t == nullptr) continue;
-    bytes += t->bytes;
-    source_.release(*t);
+    if (t != nullptr) source_.release(*t);
   }
-  watch.note(p, *m.codes, bytes, times);
 }
 
 }  // namespace hearth::models

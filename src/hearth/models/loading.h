@@ -62,8 +62,16 @@ class Loading {
   mx::Dtype dtype_for(const nn::Parameter& p) const;
   std::vector<io::Slice> slices_of(const Job& job) const;
   io::ReadMode choose_mode();
+  bool keeps_quantized(const nn::Parameter& p) const;
+  template <class Fill>
+  void fill_rows(
+      const Job& job,
+      io::SliceReader& reader,
+      Watch& watch,
+      Fill& fill
+  );
   void fill_dense(const Job& job, io::SliceReader& reader, Watch& watch);
-  void fill_quantized(const Job& job, Watch& watch);
+  void fill_stored(const Job& job, io::SliceReader& reader, Watch& watch);
 };
 
 }  // namespace hearth::models

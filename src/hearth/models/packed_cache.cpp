@@ -1,6 +1,10 @@
 #include "hearth/models/packed_cache.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -16,6 +20,7 @@
 #include "hearth/base/units.h"
 #include "hearth/io/file_source.h"
 #include "hearth/io/slice_reader.h"
+#include "hearth/models/held_weights.h"
 #include "hearth/models/quant_target.h"
 #include "hearth/ops/gemm.h"
 
@@ -28,6 +33,21 @@ using State = PackedCache::Found::State;
 // Goes up when what packed weights mean changes: the order of gemm's or the
 // quantised panels, or which forms of a parameter are held.
 constexpr int kLayoutVersion = 1;
+
+constexpr const char* kEnding = ".pack";
+
+// The process that writes an unfinished file, by its name; none for others.
+std::optional<pid_t> writer_of(const std::string& path) {
+  const std::string mark = std::string(kEnding) + ".tmp-";
+  const auto at = path.rfind(mark);
+  if (at == std::string::npos) return std::nullopt;
+  const char* begin = path.c_str() + at + mark.size();
+  pid_t process = 0;
+  const auto [end, error] =
+      std::from_chars(begin, path.c_str() + path.size(), process);
+  if (error != std::errc() || *end != '-' || process < 1) return std::nullopt;
+  return process;
+}
 
 std::string short_hash(const std::string& text) {
   return ContentHash().field(text).digest().hex().substr(0, 16);
@@ -73,37 +93,31 @@ std::string type_name(mx::Dtype type) {
   return type == mx::bfloat16 ? "bf16" : "f32";
 }
 
-std::span<const std::byte> bytes_of(const mx::array& a) {
-  return {
-      reinterpret_cast<const std::byte*>(a.data<std::uint8_t>()), a.nbytes()
-  };
-}
-
 void write_parameter(io::PackedFileWriter& writer, const nn::Parameter& p) {
   io::PackedEntry e{.name = p.name};
   e.shape.assign(p.shape.begin(), p.shape.end());
-  const auto add = [&](const char* form, std::string type, auto bytes) {
-    e.form = form;
-    e.type = std::move(type);
-    writer.add(e, bytes);
-  };
-  if (p.value.size() > 0) {
-    add("value", type_name(p.value.dtype()), bytes_of(p.value));
-  }
-  if (p.packed) {
-    const bool bf16 = p.packed->family().operand == kernels::GemmScalar::bf16;
-    add("packed", bf16 ? "bf16" : "f32",
-        std::span(p.packed->forward(), p.packed->bytes()));
-  }
-  if (p.quantized) {
-    add("quantized", p.quantized->format().name(),
-        bytes_of(*p.quantized->packed()));
+  for (HeldForm& held : held_forms(p)) {
+    e.form = held.form;
+    e.type = std::move(held.type);
+    writer.add(e, held.bytes);
   }
 }
 
 bool storable(const nn::Parameter& p) {
   if (!p.filled || (p.packed && p.packed->backward() != nullptr)) return false;
   return !p.quantized || p.quantized->packed();
+}
+
+// Of a file that cannot be read nothing is known, and it is listed all the
+// same.
+void read_about(PackedCache::Listed& one) {
+  try {
+    const auto file = io::PackedFile::open(one.path);
+    one.model = file->about().value("model", "");
+    one.variant = parse_json(file->about().value("variant", "{}"), one.path);
+  } catch (const std::exception&) {
+    one.model.clear();
+  }
 }
 
 }  // namespace
@@ -239,7 +253,8 @@ std::string PackedCache::store(
     const LoadedModel& model,
     const Json& variant,
     const Hash128& content,
-    std::size_t limit
+    std::size_t limit,
+    const std::function<void()>& check
 ) const {
   const auto parameters = model.decoder->parameters().all();
   for (const nn::Parameter* p : parameters) {
@@ -250,6 +265,7 @@ std::string PackedCache::store(
     );
   }
   fs::create_directories(folder_);
+  remove_left_over();
   const std::size_t bytes = model.decoder->parameters().bytes();
   const std::size_t room = fs::space(folder_).available;
   constexpr std::size_t kSpare = std::size_t{1} << 30;
@@ -265,7 +281,11 @@ std::string PackedCache::store(
   }
   const std::string path = pack_path(content.hex(), variant);
   io::PackedFileWriter writer(path);
-  for (const nn::Parameter* p : parameters) write_parameter(writer, *p);
+  for (const nn::Parameter* p : parameters) {
+    check();
+    write_parameter(writer, *p);
+  }
+  check();
   writer.finish(
       {{"model",
         fs::absolute(model.source->path()).lexically_normal().string()},
@@ -282,18 +302,14 @@ std::vector<PackedCache::Listed> PackedCache::list() const {
   std::vector<Listed> out;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    if (entry.path().extension() != ".pack") continue;
     Listed one{.path = entry.path().string()};
+    one.unfinished = writer_of(one.path).has_value();
+    if (entry.path().extension() != kEnding && !one.unfinished) continue;
     struct stat info{};
     if (stat(one.path.c_str(), &info) != 0) continue;
     one.bytes = static_cast<std::size_t>(info.st_size);
     one.used = info.st_mtime;
-    try {
-      const auto file = io::PackedFile::open(one.path);
-      one.model = file->about().value("model", "");
-      one.variant = parse_json(file->about().value("variant", "{}"), one.path);
-    } catch (const std::exception&) {  // listed all the same, to be cleaned
-    }
+    if (!one.unfinished) read_about(one);
     out.push_back(std::move(one));
   }
   std::ranges::sort(out, [](const Listed& a, const Listed& b) {
@@ -304,10 +320,35 @@ std::vector<PackedCache::Listed> PackedCache::list() const {
 
 std::size_t PackedCache::clean() const {
   std::size_t bytes = 0;
-  for (const Listed& one : list()) bytes += one.bytes;
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  std::error_code error;
+  const auto remove = [&](const std::string& path) {
+    fs::remove_all(path, error);
+    if (!error) return;
+    throw IoError(
+        fmt::format("cannot remove {}: {}", path, error.message()),
+        "what is kept there may be used until it is gone"
+    );
+  };
+  for (const Listed& one : list()) {
+    remove(one.path);
+    bytes += one.bytes;
+  }
+  remove(folder_ + "/names");
   return bytes;
+}
+
+// Whoever still writes has a process, or has written a moment ago where that
+// process is not to be seen from here.
+void PackedCache::remove_left_over() const {
+  constexpr std::int64_t kMoment = 60;
+  const auto now = static_cast<std::int64_t>(std::time(nullptr));
+  for (const Listed& one : list()) {
+    if (!one.unfinished || now - one.used < kMoment) continue;
+    const pid_t writer = *writer_of(one.path);
+    if (kill(writer, 0) == 0 || errno != ESRCH) continue;
+    std::error_code ignored;
+    fs::remove(one.path, ignored);
+  }
 }
 
 // The ones not used for longest go first; the one just written stays.
@@ -316,7 +357,7 @@ void PackedCache::make_room(const std::string& keep, std::size_t limit) const {
   std::size_t sum = 0;
   for (const Listed& one : list()) {
     sum += one.bytes;
-    if (sum <= limit || one.path == keep) continue;
+    if (sum <= limit || one.path == keep || one.unfinished) continue;
     std::error_code ignored;
     fs::remove(one.path, ignored);
     sum -= one.bytes;

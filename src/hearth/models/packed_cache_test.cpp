@@ -2,10 +2,13 @@
 // is told, not used, and made anew.
 #include "hearth/models/packed_cache.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -86,6 +89,19 @@ TEST_F(PackedCacheTest, GivesTheSameModelInEveryForm) {
     EXPECT_EQ(packed.report.how, "packed cache") << quant;
     EXPECT_TRUE(notes.empty());
     expect_same(plain, packed);
+    // As many tensors of each class as a load from the files has.
+    const auto& r = packed.report;
+    std::map<std::string, std::size_t> classes, want;
+    std::size_t bytes = 0;
+    for (const auto& c : r.classes) {
+      classes[c.name] = c.tensors;
+      bytes += c.bytes;
+      EXPECT_GT(c.seconds, 0) << c.name;
+    }
+    for (const auto& c : plain.report.classes) want[c.name] = c.tensors;
+    EXPECT_EQ(classes, want);
+    EXPECT_EQ(bytes, packed.decoder->parameters().bytes());
+    EXPECT_NEAR(r.times.sum(), r.seconds, 1e-6);
   }
 }
 
@@ -178,6 +194,58 @@ TEST_F(PackedCacheTest, ListsCleansAndKeepsToItsLimit) {
   EXPECT_EQ(cache.list()[0].variant.at("quant"), "none");
   EXPECT_GT(cache.clean(), 0u);
   EXPECT_TRUE(cache.list().empty());
+}
+
+// A process that has ended, and whose number nobody has taken yet.
+pid_t gone_process() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
+TEST_F(PackedCacheTest, WhatAKilledProcessLeftGoesWithTheNextStore) {
+  pack("8");
+  const auto plant = [&](pid_t writer, int minutes_ago) {
+    const auto path = fs::path(cache.folder()) /
+                      ("abc-def.pack.tmp-" + std::to_string(writer) + "-0");
+    std::ofstream(path) << std::string(1000, 'x');
+    fs::last_write_time(
+        path,
+        fs::file_time_type::clock::now() - std::chrono::minutes(minutes_ago)
+    );
+    return path;
+  };
+  const auto left = plant(gone_process(), 5);
+  const auto fresh = plant(gone_process(), 0);
+  const auto mine = plant(getpid(), 5);
+  const auto listed = cache.list();
+  EXPECT_EQ(
+      std::ranges::count(listed, true, &PackedCache::Listed::unfinished), 3
+  );
+  pack("4");
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(fresh));  // somebody in another container, perhaps
+  EXPECT_TRUE(fs::exists(mine));
+  std::ofstream(fs::path(cache.folder()) / "notes.txt") << "not of the cache";
+  std::size_t bytes = 0;
+  for (const auto& one : cache.list()) bytes += one.bytes;
+  EXPECT_EQ(cache.clean(), bytes);
+  EXPECT_TRUE(cache.list().empty());
+  EXPECT_TRUE(fs::exists(fs::path(cache.folder()) / "notes.txt"));
+}
+
+TEST_F(PackedCacheTest, GivingUpLeavesNothing) {
+  const auto loaded = load("8");
+  const auto variant = packed_variant(loaded.options, loaded.compute);
+  const auto content = content_hash(*loaded.source, io::ReadMode::mapped);
+  int asked = 0;
+  const auto give_up = [&] {
+    if (++asked == 4) throw Interrupted("enough");
+  };
+  EXPECT_THROW(cache.store(loaded, variant, content, 0, give_up), Interrupted);
+  EXPECT_TRUE(cache.list().empty());
+  EXPECT_TRUE(fs::is_empty(cache.folder()));
 }
 
 }  // namespace

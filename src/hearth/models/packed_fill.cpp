@@ -1,10 +1,14 @@
 // Parameters to and from a file of packed weights.
+#include <algorithm>
+#include <chrono>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/models/packed_cache.h"
+#include "hearth/ops/execution.h"
 #include "hearth/ops/leaf.h"
 
 namespace hearth::models {
@@ -102,6 +106,43 @@ class Filling {
 };
 
 }  // namespace
+
+void verify_packed(const PackedFile& file, LoadReport& report) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const std::vector<double> blocks = file.verify(ops::current_execution().pool);
+  const std::chrono::duration<double> took = Clock::now() - start;
+  // The threads' times, as shares of the wall's.
+  const double sum = std::accumulate(blocks.begin(), blocks.end(), 0.0);
+  const double share = sum > 0 ? took.count() / sum : 0;
+  constexpr std::size_t kBlock = PackedFile::kBlock;
+  const auto seconds_of = [&](const PackedEntry& e) {
+    double seconds = 0;
+    for (std::size_t at = e.offset; at < e.offset + e.bytes;) {
+      const std::size_t end =
+          std::min((at / kBlock + 1) * kBlock, e.offset + e.bytes);
+      const std::size_t block =
+          std::min(kBlock, file.size() - at / kBlock * kBlock);
+      seconds += blocks[at / kBlock] * static_cast<double>(end - at) /
+                 static_cast<double>(block);
+      at = end;
+    }
+    return seconds * share;
+  };
+  std::string before;
+  for (const PackedEntry& e : file.entries()) {
+    LoadPart& part = part_named(report.classes, tensor_class(e.name));
+    // Forms of one parameter follow each other.
+    if (e.name != before) ++part.tensors;
+    before = e.name;
+    part.bytes += e.bytes;
+    const double seconds = seconds_of(e);
+    part.seconds += seconds;
+    part.times.read += seconds;
+  }
+  std::ranges::sort(report.classes, std::ranges::greater{}, &LoadPart::bytes);
+  report.times.read += took.count();
+}
 
 void fill_from_packed(
     const std::shared_ptr<const PackedFile>& file,

@@ -3,6 +3,8 @@
 // the way.
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
 
 #include <unistd.h>
 
@@ -131,6 +133,126 @@ TEST_F(QuantLoad, HoldsNoSecondCopyOfATensor) {
       EXPECT_LE(memory_usage().peak, memory_budget());
       set_memory_budget(0);
     }
+  }
+}
+
+// The same model as MLX writes it: three arrays for each matrix.
+class StoredLoad : public QuantLoad {
+ protected:
+  fs::path stored = folder.string() + "-stored";
+  ops::QuantFormat format = *parse_quant_target("affine4-g64-bf16");
+  std::map<std::string, ops::QuantizedArrays> arrays;
+
+  void SetUp() override {
+    const auto plain = load({});
+    Json config = plain.source->config();
+    config["quantization"] = {{"bits", 4}, {"group_size", 64}};
+    std::vector<io::TensorToWrite> tensors;
+    for (const nn::Parameter* p : plain.decoder->parameters().all()) {
+      if (!p->matrix) {
+        tensors.push_back(
+            io::copy_of(*plain.source, *plain.source->find(p->name))
+        );
+        continue;
+      }
+      const std::string layer = p->name.substr(0, p->name.rfind('.'));
+      auto& made =
+          arrays
+              .emplace(
+                  p->name, ops::QuantizedWeight::quantize(
+                               read_parameter(*plain.source, *p), format
+                           )
+                               .arrays()
+              )
+              .first->second;
+      const auto add = [&](const char* name, io::TensorType type,
+                           const mx::array& a) {
+        tensors.push_back(
+            io::tensor_of(
+                layer + name, type, {a.shape(0), a.shape(1)},
+                std::as_bytes(std::span(a.data<std::uint8_t>(), a.nbytes()))
+            )
+        );
+      };
+      add(".weight", io::TensorType::u32, made.codes);
+      add(".scales", io::TensorType::bf16, *made.scales);
+      add(".biases", io::TensorType::bf16, *made.biases);
+    }
+    io::HfFolderOptions options;
+    options.shard_bytes = 300 << 10;
+    options.force = true;
+    io::write_hf_folder(
+        stored.string(), config, Json::object(), std::move(tensors), options
+    );
+  }
+  void TearDown() override { fs::remove_all(stored); }
+
+  LoadedModel load_stored(LoadOptions options) const {
+    options.slice_bytes = 16 << 10;
+    return load_model(stored.string(), options);
+  }
+};
+
+TEST_F(StoredLoad, EveryWayToReadGivesTheFilesArraysBack) {
+  for (const auto mode :
+       {io::ReadMode::mapped, io::ReadMode::buffered, io::ReadMode::direct}) {
+    const auto model = load_stored({.read_mode = mode});
+    EXPECT_EQ(model.report.how, io::name_of(mode));
+    EXPECT_EQ(model.report.window > 0, mode != io::ReadMode::mapped);
+    int matrices = 0;
+    for (const nn::Parameter* p : model.decoder->parameters().all()) {
+      if (!p->matrix) continue;
+      ASSERT_TRUE(p->quantized) << p->name;
+      const auto got = p->quantized->arrays();
+      const auto& want = arrays.at(p->name);
+      EXPECT_EQ(bytes_of(got.codes), bytes_of(want.codes)) << p->name;
+      EXPECT_EQ(bytes_of(*got.scales), bytes_of(*want.scales)) << p->name;
+      EXPECT_EQ(bytes_of(*got.biases), bytes_of(*want.biases)) << p->name;
+      ++matrices;
+    }
+    EXPECT_GE(matrices, 14);
+    std::size_t bytes = 0;
+    for (const auto& t : model.source->tensors()) bytes += t.bytes;
+    EXPECT_EQ(model.report.bytes, bytes);
+    EXPECT_NEAR(model.report.times.sum(), model.report.seconds, 1e-6);
+  }
+}
+
+TEST_F(StoredLoad, WideningGivesTheSameNumbers) {
+  const auto wide =
+      load_stored({.compute = mx::float32, .keep_quantized = false});
+  for (const nn::Parameter* p : wide.decoder->parameters().all()) {
+    if (!p->matrix || p->value.size() == 0) continue;
+    EXPECT_EQ(bytes_of(p->value), bytes_of(read_parameter(*wide.source, *p)))
+        << p->name;
+  }
+}
+
+// What is waited for is seen, whatever the weights become.
+TEST_F(StoredLoad, WaitingForBytesCountsAsReading) {
+  for (const auto mode : {io::ReadMode::mapped, io::ReadMode::direct}) {
+    const auto r = load_stored({.read_mode = mode, .pace = 1e6}).report;
+    EXPECT_GT(r.times.read, 0.5 * r.seconds) << io::name_of(mode);
+  }
+}
+
+TEST_F(StoredLoad, AScaleThatIsNoNumberIsRefused) {
+  const auto source = io::open_model(stored.string());
+  const auto* scales = source->find("model.layers.1.mlp.up_proj.scales");
+  ASSERT_NE(scales, nullptr);
+  {
+    std::fstream file(
+        scales->file, std::ios::in | std::ios::out | std::ios::binary
+    );
+    file.seekp(static_cast<std::streamoff>(scales->offset + 200));
+    file.write("\x80\x7f", 2);  // infinity
+  }
+  try {
+    load_stored({});
+    FAIL() << "it was taken";
+  } catch (const FormatError& e) {
+    EXPECT_NE(std::string(e.what()).find("up_proj.scales"), std::string::npos)
+        << e.what();
   }
 }
 

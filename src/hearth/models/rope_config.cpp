@@ -63,6 +63,15 @@ void check_needed(
   need("original_max_position_embeddings");
 }
 
+void check_frequencies(const ConfigKeys& keys, const ops::RopeConfig& r) {
+  if (!(r.base > 1)) keys.refuse("rope_theta", "must be above 1");
+  try {
+    ops::rope_frequencies(r);
+  } catch (const UsageError& e) {
+    keys.refuse("rope_type", e.what());
+  }
+}
+
 }  // namespace
 
 ops::RopeConfig parse_rope_object(
@@ -74,7 +83,10 @@ ops::RopeConfig parse_rope_object(
   ops::RopeConfig r;
   r.dims = c.head_dim;
   r.base = theta;
-  if (o.is_null()) return r;
+  if (o.is_null()) {
+    check_frequencies(keys, r);
+    return r;
+  }
   if (!o.is_object()) keys.refuse("rope_scaling", "must be an object");
   check_names(keys, o);
   const auto get = [&](const char* name, double fallback) {
@@ -110,11 +122,7 @@ ops::RopeConfig parse_rope_object(
   if (o.contains("attention_factor") && o["attention_factor"].is_number()) {
     r.attention_factor = o["attention_factor"].get<double>();
   }
-  try {
-    ops::rope_frequencies(r);
-  } catch (const UsageError& e) {
-    keys.refuse("rope_type", e.what());
-  }
+  check_frequencies(keys, r);
   return r;
 }
 

@@ -51,14 +51,8 @@ mx::array read_dense(
     const std::string& what
 );
 
-// A quantised matrix [rows, cols], checked; its scales are finite.
-std::shared_ptr<const ops::QuantizedWeight> read_quantized(
-    const io::ModelSource& source,
-    const StoredMatrix& stored,
-    const mx::Shape& shape
-);
-
-// The same, widened to float32 or bfloat16.
+// A quantised matrix [rows, cols], checked, widened to float32 or bfloat16; its
+// scales are finite.
 mx::array read_widened(
     const io::ModelSource& source,
     const StoredMatrix& stored,

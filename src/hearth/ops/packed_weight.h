@@ -65,6 +65,9 @@ class PackedWeight {
   const std::byte* forward() const noexcept {
     return owner_ ? lent_.data() : forward_.data();
   }
+  std::size_t forward_bytes() const noexcept {
+    return owner_ ? lent_.size() : forward_.size();
+  }
   // Null when made without.
   const std::byte* backward() const noexcept { return backward_.data(); }
   std::size_t bytes() const noexcept {

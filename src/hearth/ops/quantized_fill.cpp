@@ -74,14 +74,15 @@ void QuantizedFill::round_rows(
 }
 
 void QuantizedFill::take_rows(
-    const kernels::QuantRows& all,
+    const kernels::QuantRows& rows_alone,
     long begin,
     long end
 ) noexcept {
-  kernels::pack_panels(
-      layout_, all, begin / kGrain, (end + kGrain - 1) / kGrain,
-      packed_.data<std::uint8_t>()
-  );
+  // A matrix of its own, so that row 0 is the first of these.
+  kernels::PackedLayout part = layout_;
+  part.rows = end - begin;
+  part.panels = (part.rows + kGrain - 1) / kGrain;
+  kernels::pack_panels(part, rows_alone, 0, part.panels, panel(begin));
 }
 
 std::shared_ptr<const QuantizedWeight> QuantizedFill::finish() {

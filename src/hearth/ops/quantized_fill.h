@@ -27,8 +27,13 @@ class QuantizedFill {
       long end,
       void* scratch
   ) noexcept;
-  // Takes rows [begin, end) as a file has them; `all` points at row 0.
-  void take_rows(const kernels::QuantRows& all, long begin, long end) noexcept;
+  // Takes rows [begin, end) as a file has them, from memory that holds nothing
+  // but those.
+  void take_rows(
+      const kernels::QuantRows& rows_alone,
+      long begin,
+      long end
+  ) noexcept;
 
   std::shared_ptr<const QuantizedWeight> finish();
 
