@@ -1,7 +1,6 @@
 #include "hearth/infer/cpu_attention.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "hearth/kernels/table.h"
 
@@ -46,11 +45,6 @@ CpuAttention::CpuAttention(
       format_(format),
       page_tokens_(page_tokens),
       invariant_(invariant),
-      scale_(
-          model.config->attention_scale > 0
-              ? model.config->attention_scale
-              : 1 / std::sqrt(static_cast<float>(model.config->head_dim))
-      ),
       heads_(model.config->heads),
       kv_heads_(model.config->kv_heads),
       dim_(model.config->head_dim),
@@ -202,7 +196,8 @@ void CpuAttention::attend_many(
       static_cast<std::byte*>(rows.out) + part.row * width * size, 0, width,
       dim_
   };
-  a.scale = scale_, a.softcap = model_.config->attention_softcap;
+  a.scale = model_.layers[layer].scale;
+  a.softcap = model_.config->attention_softcap;
   a.causal = true, a.window = model_.layers[layer].window;
   a.query_offset = part.first;
   const long units = kernels::attention_forward_units(a);

@@ -41,7 +41,6 @@ class CpuAttention {
   void plan(std::span<const PassPart> parts);
   // Whether rows of that part are scaled before.
   bool few(const PassPart& part) const;
-  float scale() const { return scale_; }
   kernels::PagedKv pages(
       const PassPart& part,
       std::size_t layer,
@@ -74,7 +73,6 @@ class CpuAttention {
   kernels::KvFormat format_;
   int page_tokens_;
   bool invariant_;
-  float scale_;
   long heads_, kv_heads_, dim_;
   std::size_t part_bytes_;
   std::span<const PassPart> parts_;

@@ -1,124 +1,159 @@
 #include "hearth/infer/cpu_model.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
+
+#include "hearth/infer/cpu_reader.h"
+#include "hearth/kernels/paged_attention.h"
 
 namespace hearth::infer {
 namespace {
 
-bool of_llamas_shape(const models::DecoderConfig& c) {
-  const bool positions =
-      c.rope && !c.local_rope && c.rope->scaling != ops::RopeScaling::dynamic;
-  const bool norms =
-      c.norm.kind == nn::NormKind::rms && !c.norm.plus_one && !c.sandwich_norms;
-  const bool mlp = c.gated && !c.gate && !c.gpt2_layout;
-  constexpr int kWord = 4, kMaxDim = 256;
-  return positions && norms && mlp && !c.scale_by_layer &&
-         c.final_softcap == 0 && c.embedding_scale == 1 &&
-         c.head_dim % kWord == 0 && c.head_dim <= kMaxDim;
+bool dynamic(const std::optional<ops::RopeConfig>& rope) {
+  return rope && rope->scaling == ops::RopeScaling::dynamic;
 }
 
-// Collects addresses; what is missing makes the whole thing fall through.
-class Reader {
- public:
-  Reader(const models::LoadedModel& model, const LoraSets& adapters)
-      : model_(model), set_(model.decoder->parameters()), adapters_(adapters) {}
+bool runs_without_graph(const models::DecoderConfig& c) {
+  const bool by_input =
+      c.gate && (c.gate->alpha == "entropy" || c.gate->alpha == "confidence");
+  constexpr int kWord = 4;
+  return !dynamic(c.rope) && !dynamic(c.local_rope) && !by_input &&
+         c.head_dim % kWord == 0 && c.head_dim <= kernels::kPagedMaxDim;
+}
 
-  bool whole() const { return whole_; }
-
-  const float* vector(const std::string& name, bool wanted = true) {
-    if (!wanted) return nullptr;
-    const nn::Parameter* p = set_.find(name);
-    if (p == nullptr || p->value.dtype() != mx::float32) {
-      whole_ = false;
-      return nullptr;
-    }
-    // Loaded parameters are there already; this makes sure.
-    auto value = p->value;
-    value.eval();
-    return value.data<float>();
-  }
-
-  CpuMatrix matrix(const nn::Parameter& p, const float* bias = nullptr) {
-    CpuMatrix m;
-    m.n = p.shape.at(0), m.k = p.shape.at(1);
-    m.bias = bias;
-    if (p.quantized && p.quantized->packed()) {
-      m.layout = &p.quantized->layout();
-      auto codes = *p.quantized->packed();
-      codes.eval();
-      m.codes = codes.data<std::uint8_t>();
-    } else if (p.packed) {
-      const auto operand = model_.compute == mx::float32
-                               ? kernels::GemmScalar::f32
-                               : kernels::GemmScalar::bf16;
-      m.packed = p.packed.get();
-      whole_ = whole_ && p.packed->family().operand == operand;
-    } else {
-      whole_ = false;
-    }
-    return m;
-  }
-
-  CpuMatrix linear(const std::string& name, bool bias) {
-    const nn::Parameter* p = set_.find(name + ".weight");
-    if (p == nullptr) {
-      whole_ = false;
-      return {};
-    }
-    CpuMatrix m = matrix(*p, vector(name + ".bias", bias));
-    for (const auto& set : adapters_) m.adapters.push_back(lora(*set, name));
-    return m;
-  }
-
- private:
-  const models::LoadedModel& model_;
-  const nn::ParameterSet& set_;
-  const LoraSets& adapters_;
-  bool whole_ = true;
-
-  CpuLora lora(const nn::LoraSet& set, const std::string& name) {
-    const nn::Lora* lora = set.of(name);
-    if (lora == nullptr) return {};
-    const nn::Parameter* a = set.parameters.find(name + ".lora_A.weight");
-    const nn::Parameter* b = set.parameters.find(name + ".lora_B.weight");
-    if (lora->config().dora || !a || !b || !a->packed || !b->packed) {
-      whole_ = false;
-      return {};
-    }
-    return {a->packed.get(), b->packed.get(), lora->config().scale()};
-  }
+// Where a block's norms are found; null: it has none there.
+struct NormNames {
+  const char* block;
+  const char* before_attention;
+  const char* after_attention = nullptr;
+  const char* before_mlp;
+  const char* after_mlp = nullptr;
+  const char* final;
+};
+constexpr NormNames kLlama{
+    .block = "model.layers.{}",
+    .before_attention = ".input_layernorm",
+    .before_mlp = ".post_attention_layernorm",
+    .final = "model.norm"
+};
+constexpr NormNames kGemma{
+    .block = "model.layers.{}",
+    .before_attention = ".input_layernorm",
+    .after_attention = ".post_attention_layernorm",
+    .before_mlp = ".pre_feedforward_layernorm",
+    .after_mlp = ".post_feedforward_layernorm",
+    .final = "model.norm"
+};
+constexpr NormNames kGpt2{
+    .block = "transformer.h.{}",
+    .before_attention = ".ln_1",
+    .before_mlp = ".ln_2",
+    .final = "transformer.ln_f"
 };
 
-CpuLayer layer(Reader& r, const models::DecoderConfig& c, std::size_t i) {
-  const std::string name = fmt::format("model.layers.{}", i);
-  const std::string attention = name + ".self_attn";
+const NormNames& names_of(const models::DecoderConfig& c) {
+  return c.gpt2_layout ? kGpt2 : c.sandwich_norms ? kGemma : kLlama;
+}
+
+void read_norms(
+    CpuReader& r,
+    const models::DecoderConfig& c,
+    const std::string& block,
+    CpuLayer& l
+) {
+  const NormNames& names = names_of(c);
+  const auto norm = [&](const char* name) {
+    return name != nullptr ? r.norm(block + name) : CpuNorm{};
+  };
+  l.before_attention = norm(names.before_attention);
+  l.after_attention = norm(names.after_attention);
+  l.before_mlp = norm(names.before_mlp);
+  l.after_mlp = norm(names.after_mlp);
+  if (!c.qk_norm) return;
+  l.q_norm = norm(".self_attn.q_norm");
+  l.k_norm = norm(".self_attn.k_norm");
+}
+
+// The decoder lists a block's projections in this order.
+void read_projections(
+    CpuReader& r,
+    const models::DecoderConfig& c,
+    std::span<nn::Linear* const> from,
+    CpuLayer& l
+) {
+  std::vector<CpuMatrix*> to{&l.q};
+  if (!c.gpt2_layout) to.insert(to.end(), {&l.k, &l.v});
+  to.insert(to.end(), {&l.o, &l.gate});
+  if (c.gated || c.gate) to.push_back(&l.up);
+  to.push_back(&l.down);
+  if (to.size() != from.size()) return r.miss();
+  for (std::size_t i = 0; i < to.size(); ++i) *to[i] = r.linear(*from[i]);
+}
+
+void read_gate(
+    CpuReader& r,
+    const nn::Gate& gate,
+    const std::string& block,
+    CpuLayer& l
+) {
+  l.alpha = gate.alpha(mx::array(0.0f)).item<float>();
+  l.beta = gate.config().form().beta;
+  if (!gate.config().learn_beta) return;
+  const float* learnt = r.vector(block + ".mlp.gate_beta");
+  if (learnt != nullptr) l.beta = *learnt;
+}
+
+CpuLayer layer(
+    CpuReader& r,
+    const models::Decoder& decoder,
+    std::span<nn::Linear* const> projections,
+    const nn::Gate* gate,
+    std::size_t i
+) {
+  const auto& c = decoder.config();
+  const auto block = fmt::format(fmt::runtime(names_of(c).block), i);
   CpuLayer l;
-  l.attention_norm = r.vector(name + ".input_layernorm.weight");
-  l.mlp_norm = r.vector(name + ".post_attention_layernorm.weight");
-  l.q_norm = r.vector(attention + ".q_norm.weight", c.qk_norm);
-  l.k_norm = r.vector(attention + ".k_norm.weight", c.qk_norm);
-  l.q = r.linear(attention + ".q_proj", c.qkv_bias);
-  l.k = r.linear(attention + ".k_proj", c.qkv_bias);
-  l.v = r.linear(attention + ".v_proj", c.qkv_bias);
-  l.o = r.linear(attention + ".o_proj", c.out_bias);
-  l.gate = r.linear(name + ".mlp.gate_proj", c.mlp_bias);
-  l.up = r.linear(name + ".mlp.up_proj", c.mlp_bias);
-  l.down = r.linear(name + ".mlp.down_proj", c.mlp_bias);
+  read_norms(r, c, block, l);
+  read_projections(r, c, projections, l);
+  if (gate != nullptr) read_gate(r, *gate, block, l);
   l.window = c.windows[i];
+  l.scale = c.score_scale(i);
+  if (c.rope) l.rope = c.local_rope && l.window > 0 ? 1 : 0;
   return l;
+}
+
+void read_layers(CpuReader& r, models::Decoder& decoder, CpuModel& to) {
+  const auto& c = decoder.config();
+  const auto linears = decoder.linears();
+  const auto gates = decoder.gates();
+  const std::size_t each = linears.size() / c.windows.size();
+  for (std::size_t i = 0; i < c.windows.size(); ++i) {
+    to.layers.push_back(layer(
+        r, decoder, std::span(linears).subspan(i * each, each),
+        gates.empty() ? nullptr : gates[i], i
+    ));
+  }
+}
+
+void read_activation(const models::DecoderConfig& c, CpuModel& to) {
+  const auto form = c.gate ? c.gate->form() : ops::PartialGate{c.act};
+  to.act = form.act, to.tanh_value = form.tanh_value;
 }
 
 }  // namespace
 
+std::vector<const CpuMatrix*> CpuLayer::matrices() const {
+  std::vector<const CpuMatrix*> all{&q, &k, &v, &o, &gate, &up, &down};
+  std::erase_if(all, [](const CpuMatrix* m) { return m->empty(); });
+  return all;
+}
+
 std::size_t CpuModel::bytes_per_token() const {
   std::size_t sum = head.bytes();
   for (const CpuLayer& l : layers) {
-    for (const CpuMatrix* m :
-         {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) {
-      sum += m->bytes();
-    }
+    for (const CpuMatrix* m : l.matrices()) sum += m->bytes();
   }
   return sum;
 }
@@ -127,35 +162,28 @@ std::optional<CpuModel> cpu_model(
     const models::LoadedModel& model,
     const LoraSets& adapters
 ) {
-  const auto& c = model.decoder->config();
-  if (!ops::on_cpu({}) || !of_llamas_shape(c)) return {};
+  models::Decoder& decoder = *model.decoder;
+  const auto& c = decoder.config();
+  if (!ops::on_cpu({}) || !runs_without_graph(c)) return {};
   const bool adapted =
-      std::ranges::any_of(model.decoder->linears(), [](const auto* linear) {
+      std::ranges::any_of(decoder.linears(), [](const auto* linear) {
         return linear->lora() != nullptr && !linear->merged();
       });
   if (adapted) return {};
-  Reader reader(model, adapters);
   CpuModel out;
   out.config = &c;
   out.bf16 = model.compute == mx::bfloat16;
-  for (std::size_t i = 0; i < c.windows.size(); ++i) {
-    out.layers.push_back(layer(reader, c, i));
-  }
-  out.final_norm = reader.vector("model.norm.weight");
-  out.head = reader.matrix(model.decoder->head());
-  auto table = model.decoder->embedding().value;
-  if (!reader.whole() || table.size() == 0) return {};
-  table.eval();
-  out.embedding_bf16 = table.dtype() == mx::bfloat16;
-  if (!out.embedding_bf16 && table.dtype() != mx::float32) return {};
-  out.embedding = table.data<void>();
-  for (const CpuLayer& l : out.layers) {
-    for (const CpuMatrix* m :
-         {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) {
-      out.quantized = out.quantized || m->quantized();
-    }
-  }
-  out.quantized = out.quantized || out.head.quantized();
+  if (c.rope) out.ropes.push_back(&*c.rope);
+  if (c.local_rope) out.ropes.push_back(&*c.local_rope);
+  CpuReader reader(model, adapters, out);
+  read_activation(c, out);
+  read_layers(reader, decoder, out);
+  out.final_norm = reader.norm(names_of(c).final);
+  out.head = reader.matrix(decoder.head());
+  out.embedding = reader.table(&decoder.embedding());
+  out.embedding_scale = models::embedding_scale(c, model.compute);
+  if (!c.rope) out.positions = reader.table("transformer.wpe.weight");
+  if (!reader.whole()) return {};
   return out;
 }
 

@@ -1,9 +1,10 @@
 #pragma once
-// A loaded model as plain addresses, for running it without a graph: decoders
-// of Llama's shape with their matrices packed or quantised on a CPU.
+// A loaded model as plain addresses, for running it without a graph: every
+// family, with its matrices packed or quantised on a CPU.
 #include <optional>
 #include <vector>
 
+#include "hearth/base/aligned_buffer.h"
 #include "hearth/models/load.h"
 #include "hearth/nn/lora.h"
 
@@ -16,6 +17,7 @@ struct CpuLora {
   float scale = 1;
 };
 
+// Empty where the model has no such matrix.
 struct CpuMatrix {
   long n = 0, k = 0;
   // One of the two.
@@ -25,17 +27,42 @@ struct CpuMatrix {
   const float* bias = nullptr;
   std::vector<CpuLora> adapters;  // one each; a is null where it has none
 
+  bool empty() const { return n == 0; }
   bool quantized() const { return layout != nullptr; }
   std::size_t bytes() const {
     return quantized() ? layout->bytes() : packed->bytes();
   }
 };
 
+// Rows to gather from.
+struct CpuTable {
+  const void* rows = nullptr;
+  long count = 0;
+  bool bf16 = true;  // else float32
+};
+
+// What a norm multiplies with, Gemma's one added already, and adds.
+struct CpuNorm {
+  const float *weight = nullptr, *bias = nullptr;  // no weight: no norm
+  explicit operator bool() const { return weight != nullptr; }
+};
+
 struct CpuLayer {
-  const float *attention_norm = nullptr, *mlp_norm = nullptr;
-  const float *q_norm = nullptr, *k_norm = nullptr;  // null: none
-  CpuMatrix q, k, v, o, gate, up, down;
+  CpuNorm before_attention, before_mlp;
+  CpuNorm after_attention, after_mlp;  // of what joins the stream
+  CpuNorm q_norm, k_norm;
+  // q gives keys and values too where k and v are empty.
+  CpuMatrix q, k, v, o;
+  // Without `up` the activation of `gate` is all that `down` reads.
+  CpuMatrix gate, up, down;
+  float beta = 1;              // of the activation
+  std::optional<float> alpha;  // of a partial gate
   long window = 0;
+  float scale = 1;  // of scores
+  int rope = -1;    // of CpuModel::ropes; -1: none
+
+  // Those that are not empty, as Decoder::linears() lists them.
+  std::vector<const CpuMatrix*> matrices() const;
 };
 
 using LoraSets = std::vector<std::shared_ptr<const nn::LoraSet>>;
@@ -43,19 +70,26 @@ using LoraSets = std::vector<std::shared_ptr<const nn::LoraSet>>;
 struct CpuModel {
   const models::DecoderConfig* config = nullptr;
   bool bf16 = true;  // activations; else float32
+  kernels::Activation act = kernels::Activation::silu;
+  bool tanh_value = false;  // of partial gates
+  std::vector<const ops::RopeConfig*> ropes;
   std::vector<CpuLayer> layers;
-  const float* final_norm = nullptr;
+  CpuNorm final_norm;
   CpuMatrix head;
-  const void* embedding = nullptr;
-  bool embedding_bf16 = true;
+  CpuTable embedding, positions;  // positions: learnt ones, or no rows
+  float embedding_scale = 1;
   bool quantized = false;  // any matrix is
+  // Numbers that the model holds in another form.
+  std::vector<AlignedBuffer> own;
 
   // Bytes of weights that one token's step reads.
   std::size_t bytes_per_token() const;
 };
 
-// None where the model is not of that shape or not on a CPU. The model and the
-// adapters must outlive it.
+// None where the graph alone can run it: rotary scaling by the length in use,
+// gates whose alpha is a mean over all tokens, heads that pages do not take,
+// DoRA, adapters that are not merged, no CPU. The model and the adapters must
+// outlive it.
 std::optional<CpuModel> cpu_model(
     const models::LoadedModel& model,
     const LoraSets& adapters

@@ -2,58 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 
-#include "hearth/ops/rope_frequencies.h"
+#include "hearth/infer/cpu_rows.h"
 
 namespace hearth::infer {
 namespace {
-
-using kernels::Bf16;
 
 AlignedBuffer buffer(long rows, long width, long element) {
   return AlignedBuffer(
       MemoryZone::named("infer scratch"),
       static_cast<std::size_t>(rows * width * element)
-  );
-}
-
-// Rows [begin, end) of y = norm(x) w; y is bf16 or float.
-void norm_rows(
-    const kernels::Table& table,
-    const models::DecoderConfig& c,
-    const float* x,
-    const float* weight,
-    bool bf16,
-    void* y,
-    long begin,
-    long end
-) {
-  if (bf16) {
-    table.norm->mixed.rms.forward(
-        {.dim = c.dim,
-         .eps = c.norm.eps,
-         .x = x,
-         .r = nullptr,
-         .w = weight,
-         .b = nullptr,
-         .h = nullptr,
-         .y = static_cast<Bf16*>(y)},
-        begin, end
-    );
-    return;
-  }
-  table.norm->f32.rms.forward(
-      {.dim = c.dim,
-       .eps = c.norm.eps,
-       .x = x,
-       .r = nullptr,
-       .w = weight,
-       .b = nullptr,
-       .h = nullptr,
-       .y = static_cast<float*>(y)},
-      begin, end
   );
 }
 
@@ -77,31 +35,27 @@ CpuPass::CpuPass(
       ffn_(model.config->ffn),
       products_(model, run, rows, invariant),
       attention_(model, run, format, page_tokens, invariant) {
+  for (const ops::RopeConfig* rope : model.ropes) turns_.emplace_back(*rope);
   const long element = model.bf16 ? 2 : 4;
   stream_ = buffer(rows, dim_, 4);
+  aside_ = buffer(rows, dim_, 4);
   normed_ = buffer(rows, dim_, element);
-  qkv_ = buffer(rows, (heads_ + 2 * kv_heads_) * head_dim_, 4);
+  qkv_ = buffer(rows, qkv_width(), 4);
   mixed_ = buffer(rows, heads_ * head_dim_, element);
   gates_ = buffer(rows, 2 * ffn_, element);
   inner_ = buffer(rows, ffn_, element);
-  head_rows_ = buffer(rows, dim_, 4);
 }
 
-void CpuPass::grow_turns(long positions) {
-  if (positions <= turned_positions_) return;
-  constexpr unsigned kLeast = 64;
-  const auto rows =
-      std::bit_ceil(std::max(static_cast<unsigned>(positions), kLeast));
-  auto table = ops::rope_table(
-      ops::rope_frequencies(*model_.config->rope), static_cast<int>(rows)
-  );
-  table.eval();
-  turns_.assign(table.data<float>(), table.data<float>() + table.size());
-  turned_positions_ = rows;
-}
-
-Range CpuPass::share(long n, int worker) const {
-  return partition(static_cast<std::size_t>(n), 1, worker, run_.pool.size());
+CpuPass::Worker CpuPass::worker(
+    int index,
+    long rows,
+    SpinBarrier& barrier
+) const {
+  const Range own =
+      partition(static_cast<std::size_t>(rows), 1, index, run_.pool.size());
+  return {
+      index, static_cast<long>(own.begin), static_cast<long>(own.end), barrier
+  };
 }
 
 ProductInput CpuPass::input(
@@ -113,242 +67,62 @@ ProductInput CpuPass::input(
           plan.way,    plan.adapters};
 }
 
-void CpuPass::embed(const PassPlan& plan, long begin, long end) noexcept {
-  const long vocab = model_.config->vocab;
+void CpuPass::embed(const Worker& w, const PassPlan& plan) noexcept {
   float* x = stream_.as<float>().data();
-  const auto& kernels = *run_.kernels.embedding;
-  if (model_.embedding_bf16) {
-    kernels.bf16_f32.gather(
-        vocab, dim_, plan.ids.data(),
-        static_cast<const Bf16*>(model_.embedding), x, begin, end
-    );
-  } else {
-    kernels.f32_f32.gather(
-        vocab, dim_, plan.ids.data(),
-        static_cast<const float*>(model_.embedding), x, begin, end
-    );
+  gather_rows(
+      run_.kernels, model_.embedding, dim_, plan.ids.data(), x, w.begin, w.end
+  );
+  const long at = w.begin * dim_, n = (w.end - w.begin) * dim_;
+  const auto& arithmetic = *run_.kernels.arithmetic;
+  if (model_.embedding_scale != 1) {
+    arithmetic.scale_f32(n, model_.embedding_scale, x + at, x + at);
   }
+  if (model_.positions.rows == nullptr) return;
+  float* learnt = aside_.as<float>().data();
+  gather_rows(
+      run_.kernels, model_.positions, dim_, positions_.data(), learnt, w.begin,
+      w.end
+  );
+  arithmetic.add_f32(n, x + at, learnt + at, x + at);
 }
 
-void CpuPass::norm(const float* weight, long begin, long end) noexcept {
+void CpuPass::norm(const Worker& w, const CpuNorm& norm) noexcept {
   norm_rows(
-      run_.kernels, *model_.config, stream_.as<float>().data(), weight,
-      model_.bf16, normed_.data(), begin, end
+      run_.kernels,
+      {model_.config->norm, norm, dim_, stream_.as<float>().data(),
+       normed_.data(), model_.bf16},
+      w.begin, w.end
   );
 }
 
-// Norms and turns of queries and keys; keys and values go to their pages.
-void CpuPass::turn(
-    const PassPlan& plan,
-    std::size_t index,
-    long begin,
-    long end
+void CpuPass::leave_half(
+    const Worker& w,
+    const ProductInput& in,
+    const CpuMatrix& matrix,
+    const CpuNorm& after
 ) noexcept {
-  const CpuLayer& l = model_.layers[index];
-  const long width = (heads_ + 2 * kv_heads_) * head_dim_;
-  float* rows = qkv_.as<float>().data();
-  for (long r = begin; r < end; ++r) {
-    float* q = rows + r * width;
-    float* k = q + heads_ * head_dim_;
-    const auto norm_heads = [&](float* x, long heads, const float* weight) {
-      run_.kernels.norm->f32.rms.forward(
-          {.dim = head_dim_,
-           .eps = model_.config->norm.eps,
-           .x = x,
-           .r = nullptr,
-           .w = weight,
-           .b = nullptr,
-           .h = nullptr,
-           .y = x},
-          0, heads
-      );
-    };
-    if (l.q_norm != nullptr) norm_heads(q, heads_, l.q_norm);
-    if (l.k_norm != nullptr) norm_heads(k, kv_heads_, l.k_norm);
-  }
-  const long half = model_.config->rope->dims / 2;
-  run_.kernels.rope->f32.turn(
-      {.heads = heads_ + kv_heads_,
-       .head_dim = head_dim_,
-       .half = half,
-       .interleaved = false,
-       .inverse = false,
-       .x = rows,
-       .y = rows,
-       .table = turns_.data(),
-       .table_rows = turned_positions_,
-       .positions = positions_.data(),
-       .token_stride = width,
-       .head_stride = head_dim_},
-      begin, end
-  );
-  for (const PassPart& part : plan.parts) {
-    const long from = std::max(begin, part.row);
-    const long to = std::min(end, part.row + part.count);
-    for (long r = from; r < to; ++r) {
-      float* q = rows + r * width;
-      const float* k = q + heads_ * head_dim_;
-      const float* v = k + kv_heads_ * head_dim_;
-      for (long h = 0; h < kv_heads_; ++h) {
-        run_.kernels.paged_attention->append(
-            attention_.pages(part, index, h), part.first + r - part.row,
-            k + h * head_dim_, v + h * head_dim_
-        );
-      }
-      if (!attention_.few(part)) continue;
-      const float scale = attention_.scale();
-      for (long i = 0; i < heads_ * head_dim_; ++i) q[i] *= scale;
-    }
-  }
-}
-
-void CpuPass::mlp(
-    int worker,
-    const PassPlan& plan,
-    const CpuLayer& l,
-    SpinBarrier& barrier
-) noexcept {
-  const auto count = static_cast<long>(plan.ids.size());
-  const Range own = share(count, worker);
-  const auto begin = static_cast<long>(own.begin);
-  const auto end = static_cast<long>(own.end);
-  const std::array<const CpuMatrix*, 2> in{&l.gate, &l.up};
-  const ProductInput x = input(plan, normed_, dim_);
-  norm(l.mlp_norm, begin, end);
-  products_.prepare(x, in, begin, end);
-  barrier.wait();
-  const long element = model_.bf16 ? 2 : 4;
-  std::byte* gates = gates_.data();
-  const std::array<ProductOutput, 2> to{
-      ProductOutput{gates, 2 * ffn_, model_.bf16, false},
-      ProductOutput{gates + ffn_ * element, 2 * ffn_, model_.bf16, false}
-  };
-  const auto part = products_.multiply(worker, x, in, to, true);
-  const auto activate = [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    auto* g = reinterpret_cast<T*>(gates) + part.begin;
-    const auto act = static_cast<kernels::Activation>(model_.config->act);
-    run_.kernels.gate->of(act, type).forward(
-        {.dim = part.end - part.begin,
-         .gate = g,
-         .gate_stride = 2 * ffn_,
-         .value = g + ffn_,
-         .value_stride = 2 * ffn_,
-         .y = reinterpret_cast<T*>(inner_.data()) + part.begin,
-         .y_stride = ffn_,
-         .beta = 1,
-         .alpha = nullptr,
-         .tanh_value = false},
-        part.row_begin, part.row_end
-    );
-  };
-  if (part.end > part.begin) {
-    if (model_.bf16) {
-      activate(static_cast<Bf16*>(nullptr));
-    } else {
-      activate(static_cast<float*>(nullptr));
-    }
-  }
-  barrier.wait();
-  const std::array<const CpuMatrix*, 1> down{&l.down};
-  const ProductInput h = input(plan, inner_, ffn_);
-  if (l.down.quantized() && plan.way != QuantWay::wide) {
-    products_.prepare(h, down, begin, end);
-    barrier.wait();
-  }
-  const std::array<ProductOutput, 1> stream{
-      ProductOutput{stream_.data(), dim_, false, true}
-  };
-  products_.multiply(worker, h, down, stream, false);
-  barrier.wait();
-}
-
-void CpuPass::layer(
-    int worker,
-    const PassPlan& plan,
-    std::size_t index,
-    SpinBarrier& barrier
-) noexcept {
-  const CpuLayer& l = model_.layers[index];
-  const auto count = static_cast<long>(plan.ids.size());
-  const Range own = share(count, worker);
-  const auto begin = static_cast<long>(own.begin);
-  const auto end = static_cast<long>(own.end);
-  const std::array<const CpuMatrix*, 3> in{&l.q, &l.k, &l.v};
-  const ProductInput x = input(plan, normed_, dim_);
-  norm(l.attention_norm, begin, end);
-  products_.prepare(x, in, begin, end);
-  barrier.wait();
-  const long q = heads_ * head_dim_, kv = kv_heads_ * head_dim_;
-  float* rows = qkv_.as<float>().data();
-  const std::array<ProductOutput, 3> to{
-      ProductOutput{rows, q + 2 * kv, false, false},
-      ProductOutput{rows + q, q + 2 * kv, false, false},
-      ProductOutput{rows + q + kv, q + 2 * kv, false, false}
-  };
-  products_.multiply(worker, x, in, to, false);
-  barrier.wait();
-  turn(plan, index, begin, end);
-  barrier.wait();
-  const AttentionRows attention{rows, q + 2 * kv, mixed_.data()};
-  attention_.attend(
-      worker, index, attention, barrier,
-      attention_scratch_.data() +
-          attention_.scratch_bytes() * static_cast<unsigned>(worker)
-  );
-  barrier.wait();
-  const std::array<const CpuMatrix*, 1> out{&l.o};
-  const ProductInput y = input(plan, mixed_, q);
-  attention_.finish(attention, begin, end);
-  products_.prepare(y, out, begin, end);
-  barrier.wait();
-  const std::array<ProductOutput, 1> stream{
-      ProductOutput{stream_.data(), dim_, false, true}
-  };
-  products_.multiply(worker, y, out, stream, false);
-  barrier.wait();
-  mlp(worker, plan, l, barrier);
-}
-
-// Only the wanted rows, moved together.
-void CpuPass::head(
-    int worker,
-    const PassPlan& plan,
-    float* logits,
-    SpinBarrier& barrier
-) noexcept {
-  const auto count = static_cast<long>(plan.wanted.size());
-  const Range own = share(count, worker);
-  const auto begin = static_cast<long>(own.begin);
-  const auto end = static_cast<long>(own.end);
-  float* rows = head_rows_.as<float>().data();
-  const float* x = stream_.as<float>().data();
-  for (long r = begin; r < end; ++r) {
-    const long from = plan.wanted[static_cast<std::size_t>(r)];
-    std::memcpy(
-        rows + r * dim_, x + from * dim_,
-        static_cast<std::size_t>(dim_) * sizeof(float)
-    );
-  }
-  // A quantised head is asked in float32: what it rounds is then rounded once.
-  const bool narrow =
-      model_.bf16 && (!model_.head.quantized() || plan.way == QuantWay::wide);
-  void* normed = narrow ? static_cast<void*>(normed_.data()) : rows;
-  norm_rows(
-      run_.kernels, *model_.config, rows, model_.final_norm, narrow, normed,
-      begin, end
-  );
-  const ProductInput in{normed, narrow, dim_, count, plan.way, {}};
-  const std::array<const CpuMatrix*, 1> matrix{&model_.head};
-  products_.prepare(in, matrix, begin, end);
-  barrier.wait();
+  const std::array<const CpuMatrix*, 1> last{&matrix};
   const std::array<ProductOutput, 1> to{
-      ProductOutput{logits, model_.config->vocab, false, false}
+      after ? ProductOutput{aside_.data(), dim_, false, false}
+            : ProductOutput{stream_.data(), dim_, false, true}
   };
-  products_.multiply(worker, in, matrix, to, false);
+  products_.multiply(w.index, in, last, to, false);
+  w.barrier.wait();
 }
 
-void CpuPass::run(const PassPlan& plan, float* logits) {
+void CpuPass::join(const Worker& w, const CpuNorm& after) noexcept {
+  if (!after) return;
+  float* branch = aside_.as<float>().data();
+  norm_rows(
+      run_.kernels, {model_.config->norm, after, dim_, branch, branch, false},
+      w.begin, w.end
+  );
+  const long at = w.begin * dim_, n = (w.end - w.begin) * dim_;
+  float* x = stream_.as<float>().data() + at;
+  run_.kernels.arithmetic->add_f32(n, x, branch + at, x);
+}
+
+void CpuPass::make_ready(const PassPlan& plan) {
   positions_.clear();
   long longest = 0;
   for (const PassPart& part : plan.parts) {
@@ -357,7 +131,7 @@ void CpuPass::run(const PassPlan& plan, float* logits) {
     }
     longest = std::max(longest, part.first + part.count);
   }
-  grow_turns(longest);
+  for (CpuTurns& turns : turns_) turns.grow(longest);
   attention_.plan(plan.parts);
   const std::size_t scratch =
       attention_.scratch_bytes() * static_cast<std::size_t>(run_.pool.size());
@@ -366,15 +140,21 @@ void CpuPass::run(const PassPlan& plan, float* logits) {
     attention_scratch_ =
         AlignedBuffer(MemoryZone::named("infer scratch"), scratch);
   }
+}
+
+void CpuPass::run(const PassPlan& plan, float* logits) {
+  make_ready(plan);
   SpinBarrier barrier(run_.pool.size());
-  run_.pool.run([&](int worker) {
-    const Range own = share(static_cast<long>(plan.ids.size()), worker);
-    embed(plan, static_cast<long>(own.begin), static_cast<long>(own.end));
+  run_.pool.run([&](int index) {
+    const Worker w = worker(index, std::ssize(plan.ids), barrier);
+    embed(w, plan);
     barrier.wait();
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      layer(worker, plan, i, barrier);
+      attention(w, plan, i);
+      mlp(w, plan, model_.layers[i]);
     }
-    if (!plan.wanted.empty()) head(worker, plan, logits, barrier);
+    if (plan.wanted.empty()) return;
+    head(worker(index, std::ssize(plan.wanted), barrier), plan, logits);
   });
 }
 

@@ -2,12 +2,14 @@
 // One run of a model over some rows without a graph: every thread of the team
 // goes through the layers in step, does its share of each phase and meets the
 // others at a barrier. Rows of all sequences go through each product together.
+// What the halves of a block and the head do is in files of their own.
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "hearth/infer/cpu_attention.h"
 #include "hearth/infer/cpu_products.h"
+#include "hearth/infer/cpu_turns.h"
 
 namespace hearth::infer {
 
@@ -38,50 +40,75 @@ class CpuPass {
   void run(const PassPlan& plan, float* logits);
 
  private:
+  // One thread of the team and the rows it does alone.
+  struct Worker {
+    int index;
+    long begin, end;
+    SpinBarrier& barrier;
+  };
+
   const CpuModel& model_;
   ops::Execution run_;
   long rows_, dim_, heads_, kv_heads_, head_dim_, ffn_;
   CpuProducts products_;
   CpuAttention attention_;
-  std::vector<float> turns_;  // rotary table
-  long turned_positions_ = 0;
+  std::vector<CpuTurns> turns_;  // of CpuModel::ropes
   std::vector<std::int32_t> positions_;
-  AlignedBuffer stream_, normed_, qkv_, mixed_, gates_, inner_, head_rows_;
+  // `aside_` holds rows of float beside the stream: positions, a branch that
+  // is normed before it joins, what the head reads.
+  AlignedBuffer stream_, aside_, normed_, qkv_, mixed_, gates_, inner_;
   AlignedBuffer attention_scratch_;
 
-  void grow_turns(long positions);
-  void embed(const PassPlan& plan, long begin, long end) noexcept;
-  void norm(const float* weight, long begin, long end) noexcept;
-  void turn(
-      const PassPlan& plan,
-      std::size_t layer,
-      long begin,
-      long end
-  ) noexcept;
-  void layer(
-      int worker,
-      const PassPlan& plan,
-      std::size_t index,
-      SpinBarrier& barrier
-  ) noexcept;
-  void mlp(
-      int worker,
-      const PassPlan& plan,
-      const CpuLayer& l,
-      SpinBarrier& barrier
-  ) noexcept;
-  void head(
-      int worker,
-      const PassPlan& plan,
-      float* logits,
-      SpinBarrier& barrier
-  ) noexcept;
+  // All that a run needs beside the buffers for rows.
+  void make_ready(const PassPlan& plan);
+  // A thread's share of that many rows.
+  Worker worker(int index, long rows, SpinBarrier& barrier) const;
+  long qkv_width() const { return (heads_ + 2 * kv_heads_) * head_dim_; }
   ProductInput input(
       const PassPlan& plan,
       const AlignedBuffer& rows,
       long width
   ) const;
-  Range share(long n, int worker) const;
+
+  void embed(const Worker& w, const PassPlan& plan) noexcept;
+  // The stream's own rows, as a half's first products read them.
+  void norm(const Worker& w, const CpuNorm& norm) noexcept;
+  // A half's last product, added to the stream or, with a norm after it, put
+  // aside; join() then adds it, and is for the thread's own rows.
+  void leave_half(
+      const Worker& w,
+      const ProductInput& in,
+      const CpuMatrix& matrix,
+      const CpuNorm& after
+  ) noexcept;
+  void join(const Worker& w, const CpuNorm& after) noexcept;
+
+  // cpu_pass_attention.cpp
+  void attention(
+      const Worker& w,
+      const PassPlan& plan,
+      std::size_t index
+  ) noexcept;
+  void project(
+      const Worker& w,
+      const PassPlan& plan,
+      const CpuLayer& l
+  ) noexcept;
+  void norm_heads(const Worker& w, const CpuLayer& l) noexcept;
+  void turn_heads(const Worker& w, const CpuLayer& l) noexcept;
+  void append(
+      const Worker& w,
+      const PassPlan& plan,
+      std::size_t index
+  ) noexcept;
+
+  // cpu_pass_mlp.cpp
+  void mlp(const Worker& w, const PassPlan& plan, const CpuLayer& l) noexcept;
+  template <class T>
+  void activate(const CpuLayer& l, const CpuProducts::Part& part) noexcept;
+
+  // cpu_pass_head.cpp; the worker's rows are of the wanted ones.
+  void head(const Worker& w, const PassPlan& plan, float* logits) noexcept;
 };
 
 }  // namespace hearth::infer

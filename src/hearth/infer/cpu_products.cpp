@@ -30,10 +30,6 @@ std::size_t padded(std::size_t n) {
   return (n + kLine - 1) / kLine * kLine;
 }
 
-std::array<const CpuMatrix*, 7> matrices_of(const CpuLayer& l) {
-  return {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down};
-}
-
 // Whether rows rounded for one serve the other.
 bool same_rounding(const PackedLayout& a, const PackedLayout& b) {
   return a.columns == b.columns && a.unit == b.unit && a.group == b.group &&
@@ -126,7 +122,7 @@ CpuProducts::CpuProducts(
     wide = std::max(wide, bytes(wide_columns(m.k) * (m.k + kColumns) * 2));
   };
   for (const CpuLayer& l : model.layers) {
-    for (const CpuMatrix* m : matrices_of(l)) add(*m);
+    for (const CpuMatrix* m : l.matrices()) add(*m);
   }
   add(model.head);
   own_ = padded(own) + padded(wide);

@@ -1,9 +1,11 @@
 #include "hearth/infer/cpu_runner.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "hearth/infer/kv_layout.h"
 #include "hearth/infer/runner_parts.h"
+#include "hearth/models/held_weights.h"
 #include "hearth/profile/zone.h"
 
 namespace hearth::infer {
@@ -50,17 +52,19 @@ std::unique_ptr<CpuRunner> CpuRunner::make(
                     : plain->bf16                   ? KvType::bfloat16
                                                     : KvType::float32;
   return std::unique_ptr<CpuRunner>(
-      new CpuRunner(std::move(*plain), options, adapters, kv)
+      new CpuRunner(model, std::move(*plain), options, adapters, kv)
   );
 }
 
 CpuRunner::CpuRunner(
+    const models::LoadedModel& loaded,
     CpuModel model,
     const RunnerOptions& options,
     LoraSets adapters,
     KvType kv
 )
-    : model_(std::move(model)),
+    : loaded_(loaded),
+      model_(std::move(model)),
       options_(options),
       adapters_(std::move(adapters)),
       pages_(
@@ -111,6 +115,26 @@ int CpuRunner::pages_for(SequenceId sequence, int more_tokens) const {
   return pages_.pages_for(pages_.find(sequence), more_tokens);
 }
 
+std::optional<Hash128> CpuRunner::weights_name(int adapter) {
+  if (!base_name_) {
+    const auto& parameters = loaded_.decoder->parameters();
+    ContentHash base;
+    base.field(to_json_line(loaded_.source->config()));
+    base.field(models::held_hash(parameters).hex());
+    base_name_ = base.digest();
+  }
+  if (adapter < 0) return base_name_;
+  const nn::LoraSet& set = *adapters_.at(static_cast<std::size_t>(adapter));
+  ContentHash name;
+  name.field(base_name_->hex());
+  for (const auto& [layer, lora] : set.layers) {
+    const float scale = lora->config().scale();
+    name.field(layer).field(std::bit_cast<std::uint32_t>(scale));
+  }
+  name.field(models::held_hash(set.parameters).hex());
+  return name.digest();
+}
+
 std::vector<std::span<const std::byte>> CpuRunner::page_bytes(
     SequenceId sequence
 ) const {
@@ -138,7 +162,8 @@ std::vector<std::span<std::byte>> CpuRunner::restore(
 bool CpuRunner::steps_in_bytes(const RunnerPart& part) const {
   if (options_.products == QuantProducts::int8) return true;
   if (options_.products == QuantProducts::exact) return false;
-  return options_.batch_invariant || part.ids.size() <= kStepTokens;
+  if (options_.batch_invariant) return true;
+  return !part.prompt && part.ids.size() <= kStepTokens;
 }
 
 // First the parts that are steps, then prompts: quantised weights are

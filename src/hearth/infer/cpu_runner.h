@@ -1,7 +1,7 @@
 #pragma once
-// A runner without a graph, for a CPU and decoders of Llama's shape: keys and
-// values in shared pages, rows of all sequences in one product, the weights
-// read once a step.
+// A runner without a graph, for a CPU: keys and values in shared pages, rows of
+// all sequences in one product, the weights read once a step. What it leaves to
+// the graph is where cpu_model() says.
 //
 // A row's logits may depend on how many rows are in the step, as one row, few
 // and many go through different products and a long part through another
@@ -36,6 +36,10 @@ class CpuRunner : public Runner {
   int length(SequenceId sequence) const override;
   void truncate(SequenceId sequence, int tokens) override;
   int pages_for(SequenceId sequence, int more_tokens) const override;
+  int pages_held(std::span<const SequenceId> sequences) const override {
+    return pages_.pages_held(sequences);
+  }
+  std::optional<Hash128> weights_name(int adapter) override;
   std::vector<std::span<const std::byte>> page_bytes(
       SequenceId sequence
   ) const override;
@@ -50,6 +54,7 @@ class CpuRunner : public Runner {
 
  private:
   CpuRunner(
+      const models::LoadedModel& loaded,
       CpuModel model,
       const RunnerOptions& options,
       LoraSets adapters,
@@ -62,12 +67,14 @@ class CpuRunner : public Runner {
     long begin, count;  // of the part's tokens
   };
 
+  const models::LoadedModel& loaded_;
   CpuModel model_;
   RunnerOptions options_;
   LoraSets adapters_;
   KvPages pages_;
   kernels::KvFormat format_;
   std::unique_ptr<CpuPass> pass_;
+  std::optional<Hash128> base_name_;  // once it was asked for
   std::vector<float> logits_;
 
   bool steps_in_bytes(const RunnerPart& part) const;

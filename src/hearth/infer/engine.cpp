@@ -37,6 +37,7 @@ struct Engine::State {
   std::condition_variable ended;  // a request has, or the work
   std::vector<std::unique_ptr<Job>> incoming;
   std::vector<RequestId> cancelled;
+  std::vector<std::pair<RequestId, bool>> holds;  // in the order they came
   EngineStats stats;
   RequestId last_id = 0;
   std::size_t unfinished = 0;
@@ -59,6 +60,12 @@ struct Engine::State {
   );
   void loop(Scheduler& scheduler);
   Listener counted(Listener listener);
+  // With the mutex held.
+  std::size_t most_at_once() const {
+    return options.max_queue +
+           static_cast<std::size_t>(std::max(options.max_batch, 1));
+  }
+  void check_room(std::size_t requests) const;
 };
 
 // The end of a request is counted after its listener has heard of it, so that
@@ -105,10 +112,35 @@ std::shared_ptr<const GrammarVocabulary> Engine::State::grammar_words(
              grammar_vocabulary(bytes, request.stop_ids);
 }
 
+void Engine::State::check_room(std::size_t requests) const {
+  if (draining) {
+    throw QueueFull("[infer.Engine.submit] no more requests are taken");
+  }
+  const std::size_t most = most_at_once();
+  if (requests > most) {
+    throw UsageError(
+        fmt::format(
+            "[infer.Engine.submit] at most {} requests may run and wait, got "
+            "{} at once",
+            most, requests
+        )
+    );
+  }
+  if (unfinished + requests > most) {
+    throw QueueFull(
+        fmt::format(
+            "[infer.Engine.submit] at most {} requests may wait",
+            options.max_queue
+        )
+    );
+  }
+}
+
 void Engine::State::loop(Scheduler& scheduler) {
   for (;;) {
     std::vector<std::unique_ptr<Job>> jobs;
     std::vector<RequestId> gone;
+    std::vector<std::pair<RequestId, bool>> held;
     int batch = 0;
     {
       std::unique_lock lock(mutex);
@@ -117,11 +149,12 @@ void Engine::State::loop(Scheduler& scheduler) {
       ended.notify_all();
       wake.wait(lock, [&] {
         return stopping || !incoming.empty() || !cancelled.empty() ||
-               !scheduler.idle();
+               !holds.empty() || !scheduler.idle();
       });
       resting = false;
       jobs.swap(incoming);
       gone.swap(cancelled);
+      held.swap(holds);
       batch = options.max_batch;
       if (stopping) {
         lock.unlock();
@@ -131,6 +164,13 @@ void Engine::State::loop(Scheduler& scheduler) {
     }
     scheduler.set_max_batch(batch);
     for (auto& job : jobs) scheduler.add(std::move(job));
+    for (const auto& [id, on] : held) {
+      if (on) {
+        scheduler.hold(id);
+      } else {
+        scheduler.go_on(id);
+      }
+    }
     for (const RequestId id : gone) scheduler.cancel(id);
     scheduler.step();
   }
@@ -157,6 +197,7 @@ void Engine::State::run(
     return ready.set_exception(std::current_exception());
   }
   limit = scheduler->limit();
+  stats = scheduler->stats();
   ready.set_value();
   running = &*scheduler;
   loop(*scheduler);
@@ -192,43 +233,64 @@ Engine::~Engine() {
 }
 
 RequestId Engine::submit(Request request, Listener listener) {
+  std::vector<Request> one;
+  one.push_back(std::move(request));
+  return submit_all(
+             std::move(one), [&](std::size_t) { return std::move(listener); }
+  ).front();
+}
+
+std::vector<RequestId> Engine::submit_all(
+    std::vector<Request> requests,
+    const std::function<Listener(std::size_t)>& listener_of
+) {
   State& s = *state_;
-  check_request(request, s.vocabulary, s.context, s.limit);
-  const auto words = s.grammar_words(request);
-  RequestId id = 0;
-  {
-    const std::lock_guard lock(s.mutex);
-    id = ++s.last_id;
+  std::vector<RequestId> ids;
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (Request& request : requests) {
+    check_request(request, s.vocabulary, s.context, s.limit);
+    const auto words = s.grammar_words(request);
+    {
+      const std::lock_guard lock(s.mutex);
+      ids.push_back(++s.last_id);
+    }
+    jobs.push_back(
+        std::make_unique<Job>(
+            ids.back(), std::move(request), s.counted(listener_of(jobs.size())),
+            s.tokenizer, words
+        )
+    );
   }
-  auto job = std::make_unique<Job>(
-      id, std::move(request), s.counted(std::move(listener)), s.tokenizer, words
-  );
   {
     const std::lock_guard lock(s.mutex);
-    if (s.draining) {
-      throw QueueFull("[infer.Engine.submit] no more requests are taken");
-    }
-    const auto batch =
-        static_cast<std::size_t>(std::max(s.options.max_batch, 1));
-    if (s.unfinished >= s.options.max_queue + batch) {
-      throw QueueFull(
-          fmt::format(
-              "[infer.Engine.submit] at most {} requests may wait",
-              s.options.max_queue
-          )
-      );
-    }
-    ++s.unfinished;
-    s.incoming.push_back(std::move(job));
+    s.check_room(jobs.size());
+    s.unfinished += jobs.size();
+    for (auto& job : jobs) s.incoming.push_back(std::move(job));
   }
   s.wake.notify_all();
-  return id;
+  return ids;
 }
 
 void Engine::cancel(RequestId id) {
   {
     const std::lock_guard lock(state_->mutex);
     state_->cancelled.push_back(id);
+  }
+  state_->wake.notify_all();
+}
+
+void Engine::hold(RequestId id) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->holds.emplace_back(id, true);
+  }
+  state_->wake.notify_all();
+}
+
+void Engine::go_on(RequestId id) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->holds.emplace_back(id, false);
   }
   state_->wake.notify_all();
 }
@@ -255,6 +317,15 @@ EngineStats Engine::stats() const {
 
 int Engine::limit() const {
   return state_->limit;
+}
+
+std::size_t Engine::most_at_once() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->most_at_once();
+}
+
+int Engine::vocabulary() const {
+  return state_->vocabulary;
 }
 
 }  // namespace hearth::infer

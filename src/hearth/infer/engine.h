@@ -29,6 +29,9 @@ struct Request {
   // same of the prompt's tokens from the second on.
   std::optional<int> log_probs, prompt_log_probs;
   std::shared_ptr<const Grammar> grammar;
+  // Where this is not empty the text is free until it has it, special tokens
+  // as they are spelled, and the grammar is that of what follows.
+  std::string grammar_after;
   int adapter = -1;
   bool continues_prompt = false;  // as GenerateOptions has it
 };
@@ -45,6 +48,8 @@ struct Event {
   Finish finish = Finish::length;
   std::string error;  // why it failed; empty when it did not. A request that
                       // failed has Finish::cancelled
+  bool request_at_fault = false;  // it failed for what it asked for
+  std::string hint;   // what to do about it, where somebody knows
   int prompt_tokens = 0, cached_tokens = 0, made_tokens = 0;
 };
 
@@ -75,12 +80,15 @@ struct EngineOptions {
 };
 
 struct EngineStats {
-  std::size_t waiting = 0, running = 0;
+  std::size_t waiting = 0, running = 0, held = 0;
   std::uint64_t requests = 0, failed = 0, prompt_tokens = 0, cached_tokens = 0,
                 made_tokens = 0, steps = 0,
                 preempted = 0,    // begun again later, for want of pages
       drafted = 0, accepted = 0;  // guesses, and those that were right
   KvPool pool;
+  // Of the pool's pages, those of requests that run or are held; the rest that
+  // is not free is kept for prompts that begin the same.
+  int pages_in_use = 0;
 };
 
 // The queue is full: try again later.
@@ -107,8 +115,18 @@ class Engine {
   // Throws UsageError for a request that can never run, QueueFull when too
   // many wait.
   RequestId submit(Request request, Listener listener);
+  // All of them, or none: the queue is full unless it has room for all, and
+  // more than can ever wait are a UsageError.
+  std::vector<RequestId> submit_all(
+      std::vector<Request> requests,
+      const std::function<Listener(std::size_t)>& listener_of
+  );
   // Its listener hears an end with Finish::cancelled, unless it ended before.
   void cancel(RequestId id);
+  // A held request makes no tokens, from the next step on, until it goes on:
+  // for listeners whose reader is slow. It keeps nobody else waiting.
+  void hold(RequestId id);
+  void go_on(RequestId id);
   // Takes no more requests and waits until all have ended.
   void drain();
   EngineStats stats() const;
@@ -117,6 +135,10 @@ class Engine {
   // Tokens that a prompt and its answer may have together: the model's context,
   // or what fits the pool.
   int limit() const;
+  // Ids are below this.
+  int vocabulary() const;
+  // Requests that may run and wait at the same time.
+  std::size_t most_at_once() const;
 
  private:
   struct State;

@@ -239,5 +239,47 @@ TEST(Engine, EqualClientsGetEqualShares) {
   EXPECT_GE(answered.front(), 0.8 * answered[kClients / 2]);
 }
 
+TEST(Engine, SubmitsAllOrNone) {
+  Gate gate;
+  EngineOptions o;
+  o.max_batch = 1, o.max_queue = 2;
+  Engine engine(fake(gated(gate)), nullptr, o);
+  std::vector<Answer> answers(3);
+  const auto listener = [&](std::size_t i) { return answers[i].listener(); };
+  const std::vector<Request> two{request(1, 3), request(2, 3)};
+  EXPECT_EQ(engine.submit_all(two, listener).size(), 2u);
+  EXPECT_THROW(engine.submit_all(two, listener), QueueFull);
+  // Four would never fit.
+  EXPECT_THROW(engine.submit_all({4, request(1, 3)}, listener), UsageError);
+  // What was refused takes no room.
+  engine.submit(request(3, 3), answers[2].listener());
+  gate.open();
+  for (auto& answer : answers) EXPECT_EQ(answer.wait().error, "");
+  EXPECT_EQ(engine.stats().requests, 3u);
+}
+
+TEST(Engine, HoldsAndGoesOn) {
+  Gate gate;
+  Engine engine(fake(gated(gate)), nullptr, {});
+  Answer held, other;
+  const auto id = engine.submit(request(1, 30), held.listener());
+  gate.let(3);
+  while (engine.stats().steps < 3) std::this_thread::yield();
+  engine.hold(id);
+  gate.open();
+  while (engine.stats().held == 0) std::this_thread::yield();
+  EXPECT_LT(held.ids.size(), 30u);
+  engine.submit(request(2, 5), other.listener());
+  other.wait();
+  engine.go_on(id);
+  EXPECT_EQ(held.wait().finish, Finish::length);
+  EXPECT_EQ(held.ids, expected(request(1, 30)));
+}
+
+TEST(Engine, KnowsItsPoolFromTheStart) {
+  const Engine engine(fake(), nullptr, {});
+  EXPECT_EQ(engine.stats().pool.pages, 64);
+}
+
 }  // namespace
 }  // namespace hearth::infer

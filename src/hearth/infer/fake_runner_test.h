@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "hearth/base/error.h"
@@ -66,6 +67,13 @@ class FakeRunner : public Runner {
   int pages_for(SequenceId s, int more) const override {
     const Held& h = sequences_.at(s);
     return pages_of(length(s) + more) - static_cast<int>(h.pages.size());
+  }
+  int pages_held(std::span<const SequenceId> sequences) const override {
+    std::set<const int*> all;
+    for (const SequenceId s : sequences) {
+      for (const auto& p : sequences_.at(s).pages) all.insert(p.get());
+    }
+    return static_cast<int>(all.size());
   }
   std::span<const float> step(std::span<const RunnerPart> parts) override {
     int need = 0;

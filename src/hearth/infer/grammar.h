@@ -20,6 +20,8 @@ std::shared_ptr<const Grammar> grammar_of_any_json();  // an object
 std::shared_ptr<const Grammar> grammar_of_regex(std::string_view pattern);
 std::shared_ptr<const Grammar> grammar_of_gbnf(std::string_view source);
 
+bool is_whole_text(const Grammar& grammar, std::string_view text);
+
 // The bytes of every token, arranged for masks; made once per tokenizer.
 // Tokens without bytes of their own (special ones) are empty.
 class GrammarVocabulary;
@@ -44,6 +46,8 @@ class GrammarState {
   void mask(std::span<float> logits);
   // Throws Error when the token was not allowed.
   void accept(std::int32_t id);
+  // The same for bytes that are no whole token.
+  void accept_bytes(std::string_view bytes);
   bool may_end() const;
   // Nothing but the end can follow.
   bool must_end() const;

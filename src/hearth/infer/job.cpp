@@ -23,6 +23,16 @@ GeneratedToken scored_token(
   return token;
 }
 
+// A stop string must not cut a text that the grammar has not finished, but may
+// cut one that is free at first. The first token's space may be left off what
+// is shown.
+StopText::MayEnd end_of(const Request& request) {
+  if (!request.grammar || !request.grammar_after.empty()) return {};
+  return [grammar = request.grammar](const std::string& text) {
+    return is_whole_text(*grammar, text) || is_whole_text(*grammar, " " + text);
+  };
+}
+
 }  // namespace
 
 void check_request(
@@ -100,7 +110,8 @@ Job::Job(
       text_(
           tokenizer_,
           text_context(request_.prompt, request_.continues_prompt),
-          request_.stop
+          request_.stop,
+          end_of(request_)
       ),
       tokens_(request_.prompt) {
   if (!tokenizer_ && !request_.stop.empty()) {
@@ -111,6 +122,7 @@ Job::Job(
     throw UsageError("[infer.Engine.submit] a grammar needs a tokenizer");
   }
   grammar_.emplace(request_.grammar, vocabulary);
+  held_to_grammar_ = request_.grammar_after.empty();
 }
 
 int Job::scored() const {
@@ -150,12 +162,31 @@ void Job::tell_prompt() {
 
 // Log probabilities are the model's own, so the mask goes on a copy.
 std::int32_t Job::pick(std::span<const float> logits) {
-  if (grammar_) {
+  if (held_to_grammar_) {
     masked_.assign(logits.begin(), logits.end());
     grammar_->mask(masked_);
     logits = masked_;
   }
   return sampler_.pick(logits, tokens_, tokens_.size(), request_.prompt.size());
+}
+
+// A token may hold the end of the mark and what follows it.
+void Job::follow_grammar(std::int32_t id) {
+  if (held_to_grammar_) return grammar_->accept(id);
+  std::string bytes = tokenizer_->token_bytes(id);
+  if (bytes.empty()) bytes = tokenizer_->id_to_token(id).value_or("");
+  before_grammar_ += bytes;
+  const std::string& mark = request_.grammar_after;
+  const auto at = before_grammar_.find(mark);
+  if (at == std::string::npos) {
+    const auto keep = std::min(before_grammar_.size(), mark.size() - 1);
+    before_grammar_.erase(0, before_grammar_.size() - keep);
+    return;
+  }
+  held_to_grammar_ = true;
+  grammar_->accept_bytes(
+      std::string_view(before_grammar_).substr(at + mark.size())
+  );
 }
 
 bool Job::take(std::span<const float> logits, int limit) {
@@ -166,8 +197,8 @@ bool Job::take(std::span<const float> logits, int limit) {
   const auto& stops = request_.stop_ids;
   const bool stop_id = std::ranges::find(stops, token.id) != stops.end();
   if (!stop_id) token.text = text_.push(token.id);
-  if (grammar_ && !stop_id) grammar_->accept(token.id);
-  const bool complete = grammar_ && !stop_id && grammar_->must_end();
+  if (grammar_ && !stop_id) follow_grammar(token.id);
+  const bool complete = held_to_grammar_ && !stop_id && grammar_->must_end();
   const bool stopped = stop_id || complete || text_.stopped();
   // The last token of a full context needs no room: it is never fed.
   const bool full = made() >= request_.max_tokens || length() > limit;
@@ -177,12 +208,26 @@ bool Job::take(std::span<const float> logits, int limit) {
   return ended_;
 }
 
-void Job::end(Finish finish, const std::string& error) {
-  if (ended_) return;
+void Job::end(Finish finish) {
   Event event;
-  event.kind = Event::Kind::end;
   event.finish = finish;
-  event.error = error;
+  tell_end(std::move(event));
+}
+
+void Job::fail(const std::exception& why, bool request_at_fault) {
+  Event event;
+  event.finish = Finish::cancelled;
+  event.error = why.what();
+  if (const auto* ours = dynamic_cast<const Error*>(&why)) {
+    event.hint = ours->hint();
+  }
+  event.request_at_fault = request_at_fault;
+  tell_end(std::move(event));
+}
+
+void Job::tell_end(Event event) {
+  if (ended_) return;
+  event.kind = Event::Kind::end;
   event.prompt_tokens = prompt_length();
   event.cached_tokens = cached;
   event.made_tokens = made();
@@ -201,7 +246,7 @@ void Job::tell(const Event& event) {
   try {
     listener_(event);
   } catch (const std::exception& e) {
-    end(Finish::cancelled, e.what());
+    fail(e);
   }
 }
 

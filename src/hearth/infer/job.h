@@ -38,7 +38,10 @@ class Job {
   bool take(std::span<const float> logits, int limit);
 
   // Tells the listener, once; later calls do nothing.
-  void end(Finish finish, const std::string& error = {});
+  void end(Finish finish);
+  // The same for what failed, with the hint of an Error; by what the request
+  // asked for, or not.
+  void fail(const std::exception& why, bool request_at_fault = false);
   bool ended() const { return ended_; }
 
   // Draws guesses as it draws tokens.
@@ -57,13 +60,17 @@ class Job {
   Sampler sampler_;
   TextOut text_;
   std::optional<GrammarState> grammar_;
+  bool held_to_grammar_ = false;
+  std::string before_grammar_;  // the end of the free text
   std::vector<float> masked_;
   std::vector<std::int32_t> tokens_;
   std::vector<GeneratedToken> scored_;
   bool ended_ = false;
 
   std::int32_t pick(std::span<const float> logits);
+  void follow_grammar(std::int32_t id);
   void tell(const Event& event);
+  void tell_end(Event event);
   void tell_prompt();
 };
 

@@ -61,6 +61,29 @@ std::string kv_formula(
   return text + " = " + format_bytes(kv_bytes(c, type, tokens));
 }
 
+void check_kv_budget(std::size_t bytes, std::string_view name) {
+  const auto free = hardware::safe_memory(hardware::detect());
+  // 0: nobody knows.
+  if (free.bytes == 0 || bytes <= free.bytes) return;
+  throw UsageError(
+      fmt::format(
+          "{} must fit the free memory, {} ({}), got {}", name,
+          format_bytes(free.bytes), free.derivation, format_bytes(bytes)
+      )
+  );
+}
+
+std::size_t first_share(
+    std::size_t budget,
+    std::size_t first,
+    std::size_t second
+) {
+  const auto sum = static_cast<double>(first + second);
+  return static_cast<std::size_t>(
+      static_cast<double>(budget) * static_cast<double>(first) / sum
+  );
+}
+
 int pages_in_budget(
     const models::DecoderConfig& c,
     KvType type,
@@ -84,6 +107,10 @@ int pages_in_budget(
     const std::size_t free =
         hardware::safe_memory(hardware::detect()).bytes / kShare;
     budget = std::max(std::min(kContexts * whole, free), page);
+  } else {
+    check_kv_budget(
+        budget, "[infer.make_runner] the budget of keys and values"
+    );
   }
   if (budget < page) {
     throw UsageError(

@@ -127,6 +127,19 @@ int KvPages::pages_for(const Sequence& s, int more) const {
          (must_copy(s) ? 1 : 0);
 }
 
+int KvPages::pages_held(std::span<const SequenceId> sequences) const {
+  std::vector<bool> held(users_.size());
+  int count = 0;
+  for (const SequenceId id : sequences) {
+    for (const int page : find(id).pages) {
+      if (held[index(page)]) continue;
+      held[index(page)] = true;
+      ++count;
+    }
+  }
+  return count;
+}
+
 void KvPages::reserve(Sequence& s, int more) {
   if (more <= 0) return;
   if (must_copy(s)) {

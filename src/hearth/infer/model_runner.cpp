@@ -151,18 +151,24 @@ void ModelRunner::truncate(SequenceId sequence, int tokens) {
   pool_.free_pages += freed;
 }
 
+int ModelRunner::pages_held(std::span<const SequenceId> sequences) const {
+  int pages = 0;
+  for (const SequenceId s : sequences) pages += pages_of(find(s).length);
+  return pages;
+}
+
 int ModelRunner::pages_for(SequenceId sequence, int more_tokens) const {
   const int length = find(sequence).length;
   return pages_of(length + more_tokens) - pages_of(length);
 }
 
-nn::Pass ModelRunner::pass_of(Entry& entry, int tokens) const {
+nn::Pass ModelRunner::pass_of(Entry& entry, int tokens, bool prompt) const {
   nn::Pass pass;
   pass.dtype = model_.compute;
   // The prompt's errors stay in the keys and values for good.
-  const bool exact =
-      options_.products == QuantProducts::exact ||
-      (options_.products == QuantProducts::automatic && tokens > 1);
+  const bool many = tokens > 1 || (prompt && !options_.batch_invariant);
+  const bool exact = options_.products == QuantProducts::exact ||
+                     (options_.products == QuantProducts::automatic && many);
   pass.quantized = exact ? ops::QuantCompute::kExact : ops::QuantCompute::kInt8;
   std::vector<int> positions(static_cast<std::size_t>(tokens));
   std::iota(positions.begin(), positions.end(), entry.length);
@@ -178,12 +184,13 @@ nn::Pass ModelRunner::pass_of(Entry& entry, int tokens) const {
 void ModelRunner::feed_chunk(
     Entry& entry,
     std::span<const std::int32_t> ids,
-    LogitsOf logits
+    LogitsOf logits,
+    bool prompt
 ) {
   const auto n = static_cast<int>(ids.size());
   constexpr int kFew = 8;
   const FreeRunning free_running(n <= kFew);
-  const nn::Pass pass = pass_of(entry, n);
+  const nn::Pass pass = pass_of(entry, n, prompt);
   auto h =
       model_.decoder->hidden(mx::array(ids.data(), {1, n}, mx::int32), pass);
   entry.length += n;
@@ -207,10 +214,10 @@ void ModelRunner::feed(Entry& entry, const RunnerPart& part) {
   const auto before =
       part.logits == LogitsOf::all ? LogitsOf::all : LogitsOf::none;
   while (ids.size() > chunk) {
-    feed_chunk(entry, ids.first(chunk), before);
+    feed_chunk(entry, ids.first(chunk), before, part.prompt);
     ids = ids.subspan(chunk);
   }
-  feed_chunk(entry, ids, part.logits);
+  feed_chunk(entry, ids, part.logits, part.prompt);
 }
 
 std::span<const float> ModelRunner::step(std::span<const RunnerPart> parts) {

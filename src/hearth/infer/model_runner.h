@@ -28,6 +28,7 @@ class ModelRunner : public Runner {
   int length(SequenceId sequence) const override;
   void truncate(SequenceId sequence, int tokens) override;
   int pages_for(SequenceId sequence, int more_tokens) const override;
+  int pages_held(std::span<const SequenceId> sequences) const override;
   std::span<const float> step(std::span<const RunnerPart> parts) override;
 
  private:
@@ -48,12 +49,13 @@ class ModelRunner : public Runner {
   Entry& find(SequenceId id);
   const Entry& find(SequenceId id) const;
   int pages_of(int tokens) const;
-  nn::Pass pass_of(Entry& entry, int tokens) const;
+  nn::Pass pass_of(Entry& entry, int tokens, bool prompt) const;
   void feed(Entry& entry, const RunnerPart& part);
   void feed_chunk(
       Entry& entry,
       std::span<const std::int32_t> ids,
-      LogitsOf logits
+      LogitsOf logits,
+      bool prompt
   );
 };
 

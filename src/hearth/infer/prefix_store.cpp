@@ -30,7 +30,7 @@ constexpr const char* kEnding = ".kv";
 // A file: this head, the tokens, the pages, and the hash of all of it.
 struct Head {
   char magic[8];
-  std::uint64_t weights_high, weights_low, page_bytes;
+  std::uint64_t name_high, name_low, page_bytes;
   std::uint32_t page_tokens, pages;
 
   std::size_t tokens() const { return std::size_t{pages} * page_tokens; }
@@ -57,15 +57,18 @@ void read_all(
   }
 }
 
-// The head of a file of this pool; nothing when it is of another.
-std::optional<Head> read_head(const FileHandle& file, const KvPool& pool) {
+// Nothing when it is no file of ours.
+std::optional<Head> read_head(const FileHandle& file) {
   Head head{};
   read_all(file, std::as_writable_bytes(std::span(&head, 1)), 0);
-  const bool ours = std::memcmp(head.magic, kMagic, sizeof kMagic) == 0 &&
-                    head.page_bytes == pool.page_bytes &&
-                    std::cmp_equal(head.page_tokens, pool.page_tokens) &&
-                    std::cmp_less_equal(head.pages, pool.pages);
+  const bool ours = std::memcmp(head.magic, kMagic, sizeof kMagic) == 0;
   return ours ? std::optional(head) : std::nullopt;
+}
+
+bool fits(const Head& head, const KvPool& pool) {
+  return head.page_bytes == pool.page_bytes &&
+         std::cmp_equal(head.page_tokens, pool.page_tokens) &&
+         std::cmp_less_equal(head.pages, pool.pages);
 }
 
 std::vector<std::int32_t> read_tokens(
@@ -95,7 +98,7 @@ PrefixStore::PrefixStore(
         )
     );
   }
-  if (!weights_of(-1)) {
+  if (!fingerprint_of(-1)) {
     throw UsageError(
         "[infer.PrefixStore] prompts can be kept on disk only where a model "
         "runs on the CPU without a graph, which this one does not"
@@ -104,13 +107,15 @@ PrefixStore::PrefixStore(
   list();
 }
 
-// A page of tokens from all over the vocabulary: what comes of them depends on
-// every matrix, and with a shared embedding the logits on all of its rows.
-std::optional<Hash128> PrefixStore::weights_of(int adapter) {
-  const auto known = weights_.find(adapter);
-  if (known != weights_.end()) return known->second;
+// The name tells of every weight. A page of tokens from all over the vocabulary
+// tells how it is computed: instruction set, products, how pages are kept.
+std::optional<Hash128> PrefixStore::fingerprint_of(int adapter) {
+  const auto known = fingerprints_.find(adapter);
+  if (known != fingerprints_.end()) return known->second;
   const KvPool pool = runner_.pool();
   if (pool.free_pages < 1) return std::nullopt;
+  const auto weights = runner_.weights_name(adapter);
+  if (!weights) return std::nullopt;
   const int count = std::min(pool.page_tokens, runner_.context());
   std::vector<std::int32_t> ids;
   for (int i = 0; i < count; ++i) {
@@ -130,13 +135,14 @@ std::optional<Hash128> PrefixStore::weights_of(int adapter) {
     return std::nullopt;
   }
   ContentHash hash;
+  hash.field(weights->hex());
   hash.field(runner_.batch_invariant() ? 1U : 0U);
   hash.bytes(logits.data(), logits.size_bytes());
   const auto pages = runner_.page_bytes(sequence);
   for (const auto page : pages) hash.bytes(page.data(), page.size());
   runner_.close(sequence);
   if (pages.empty()) return std::nullopt;
-  return weights_[adapter] = hash.digest();
+  return fingerprints_[adapter] = hash.digest();
 }
 
 void PrefixStore::list() {
@@ -147,12 +153,14 @@ void PrefixStore::list() {
     try {
       const auto file =
           FileHandle::open(item.path().string(), O_RDONLY, "read");
-      const auto head = read_head(file, runner_.pool());
+      const auto head = read_head(file);
       if (!head) continue;
+      // Another model's has no tokens here, and leaves in its turn.
+      const bool usable = fits(*head, runner_.pool());
       entries_.push_back(
           {item.path().string(),
-           {head->weights_high, head->weights_low},
-           read_tokens(file, *head),
+           {head->name_high, head->name_low},
+           usable ? read_tokens(file, *head) : std::vector<std::int32_t>(),
            static_cast<std::size_t>(item.file_size()),
            item.last_write_time().time_since_epoch().count()}
       );
@@ -173,11 +181,11 @@ PrefixStore::Entry* PrefixStore::best(
     int adapter,
     int& most
 ) {
-  const auto weights = weights_of(adapter);
+  const auto fingerprint = fingerprint_of(adapter);
   Entry* found = nullptr;
   most = 0;
   for (Entry& e : entries_) {
-    if (!weights || e.weights != *weights) continue;
+    if (!fingerprint || e.fingerprint != *fingerprint) continue;
     const int n = common_prefix(e.tokens, tokens);
     if (n > most) found = &e, most = n;
   }
@@ -210,9 +218,12 @@ SequenceId PrefixStore::read(
   const SequenceId sequence = runner_.open(adapter);
   try {
     const auto file = FileHandle::open(entry->path, O_RDONLY, "read");
-    const auto head = read_head(file, runner_.pool());
-    const auto held = head ? read_tokens(file, *head) : entry->tokens;
-    if (!head || held != entry->tokens) throw FormatError("it was replaced");
+    const auto head = read_head(file);
+    if (!head || !fits(*head, runner_.pool())) {
+      throw FormatError("it was replaced");
+    }
+    const auto held = read_tokens(file, *head);
+    if (held != entry->tokens) throw FormatError("it was replaced");
     const auto pages = runner_.restore(sequence, count);
     // All of it is hashed, and what is not wanted goes through a page aside.
     Hash64 hash;
@@ -253,7 +264,8 @@ void PrefixStore::save(const Entry& entry, SequenceId sequence) const {
   const KvPool pool = runner_.pool();
   Head head{};
   std::memcpy(head.magic, kMagic, sizeof kMagic);
-  head.weights_high = entry.weights.high, head.weights_low = entry.weights.low;
+  head.name_high = entry.fingerprint.high;
+  head.name_low = entry.fingerprint.low;
   head.page_bytes = pool.page_bytes;
   head.page_tokens = static_cast<std::uint32_t>(pool.page_tokens);
   head.pages =
@@ -294,16 +306,16 @@ void PrefixStore::write(
   const int count = whole * pool.page_tokens;
   if (!writes_ || whole < kLeastPages) return;
   const auto kept = tokens.first(static_cast<std::size_t>(count));
-  const auto weights = weights_of(adapter);
-  if (!weights || find(kept, adapter) == count) return;
+  const auto fingerprint = fingerprint_of(adapter);
+  if (!fingerprint || find(kept, adapter) == count) return;
   ContentHash name;
   name.bytes(kept.data(), kept.size_bytes());
   Entry entry{
       fmt::format(
-          "{}/{}-{}{}", folder_, weights->hex().substr(0, 16),
+          "{}/{}-{}{}", folder_, fingerprint->hex().substr(0, 16),
           name.digest().hex(), kEnding
       ),
-      *weights,
+      *fingerprint,
       {kept.begin(), kept.end()},
       sizeof(Head) + kept.size_bytes() +
           static_cast<std::size_t>(whole) * pool.page_bytes + 8,
@@ -321,9 +333,9 @@ void PrefixStore::write(
   // What it holds the whole beginning of is of no more use.
   std::vector<Entry> shorter;
   for (const Entry& e : entries_) {
-    const bool held =
-        e.weights == entry.weights && common_prefix(e.tokens, entry.tokens) ==
-                                          static_cast<int>(e.tokens.size());
+    const bool held = e.fingerprint == entry.fingerprint &&
+                      common_prefix(e.tokens, entry.tokens) ==
+                          static_cast<int>(e.tokens.size());
     if (held) shorter.push_back(e);
   }
   for (const Entry& e : shorter) remove(e);

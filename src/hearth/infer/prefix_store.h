@@ -1,8 +1,9 @@
 #pragma once
 // Beginnings of texts on disk: whole pages of keys and values, found by the
-// tokens they are of. What a page holds depends on the weights, so each file
-// carries a fingerprint of them: what the model makes of a fixed text. A file
-// that is damaged, or of another model, is not used; every file appears whole.
+// tokens they are of. What a page holds depends on the model and on the way it
+// is computed, so each file carries a fingerprint: the runner's name for its
+// weights, and what comes of a fixed text. A file that is damaged, or of
+// another model, is not used; every file appears whole.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -38,7 +39,7 @@ class PrefixStore {
  private:
   struct Entry {
     std::string path;
-    Hash128 weights;
+    Hash128 fingerprint;
     std::vector<std::int32_t> tokens;
     std::size_t bytes = 0;
     std::int64_t used = 0;
@@ -48,12 +49,12 @@ class PrefixStore {
   std::string folder_;
   std::size_t max_bytes_;
   std::vector<Entry> entries_;
-  std::map<int, Hash128> weights_;  // by adapter
+  std::map<int, Hash128> fingerprints_;  // by adapter
   std::int64_t clock_ = 0;
   bool writes_ = true;
 
   // Nothing where the pool has no page to find it out with.
-  std::optional<Hash128> weights_of(int adapter);
+  std::optional<Hash128> fingerprint_of(int adapter);
   Entry* best(std::span<const std::int32_t> tokens, int adapter, int& most);
   void list();
   void remove(const Entry& entry);

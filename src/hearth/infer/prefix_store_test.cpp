@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/json.h"
 #include "hearth/infer/make_runner.h"
 
 namespace hearth::infer {
@@ -101,6 +102,96 @@ TEST_F(StoredPrefix, IsFoundOnlyByTheModelItIsOf) {
   const auto its_runner = make_runner(other, {.page_tokens = kPage});
   PrefixStore its(*its_runner, folder.string(), kMuch);
   EXPECT_EQ(its.find(ids, -1), 0);
+}
+
+// A copy of a golden model to change something of.
+class ChangedModel : public StoredPrefix {
+ protected:
+  fs::path copy = fs::temp_directory_path() /
+                  fmt::format("hearth-prefix-model-{}", getpid());
+
+  ChangedModel() { fs::remove_all(copy); }
+  ~ChangedModel() override { fs::remove_all(copy); }
+
+  void take(const std::string& name) {
+    fs::copy(HEARTH_SOURCE_DIR "/tests/golden/models/" + name, copy);
+  }
+  // Writes a text's pages with the copy as it is, changes it, and returns what
+  // the changed one finds of them.
+  template <typename Change>
+  int found_after(const Change& change) {
+    const Ids ids = text(64);
+    const auto with = [&](auto&& use) {
+      const auto mine =
+          models::load_model(copy.string(), {.compute = mx::float32});
+      const auto its = make_runner(mine, {.page_tokens = kPage});
+      PrefixStore kept(*its, folder.string(), kMuch);
+      return use(*its, kept);
+    };
+    with([&](Runner& r, PrefixStore& kept) {
+      const SequenceId s = r.open();
+      r.step({{{s, ids, LogitsOf::none}}});
+      kept.write(s, ids, -1);
+      EXPECT_EQ(kept.find(ids, -1), 64);
+      return 0;
+    });
+    change();
+    return with([&](Runner&, PrefixStore& kept) { return kept.find(ids, -1); });
+  }
+};
+
+TEST_F(ChangedModel, TheSameIsFoundAgain) {
+  take("mistral");
+  EXPECT_EQ(found_after([] {}), 64);
+}
+
+// Neither shows in the first page of any text that leaves the row out.
+TEST_F(ChangedModel, OneRowOfTheEmbeddingIsEnough) {
+  take("mistral");
+  const auto change = [&] {
+    const auto source = io::open_model(copy.string());
+    const auto* table = source->find("model.embed_tokens.weight");
+    ASSERT_NE(table, nullptr);
+    const std::size_t row = table->bytes / 64;
+    std::fstream file(
+        table->file, std::ios::in | std::ios::out | std::ios::binary
+    );
+    file.seekp(static_cast<std::streamoff>(table->offset + 5 * row));
+    file.put('\x01');
+  };
+  EXPECT_EQ(found_after(change), 0);
+}
+
+TEST_F(ChangedModel, ANarrowerWindowIsAnotherModel) {
+  take("mistral");
+  const auto config = copy / "config.json";
+  const auto set_window = [&](int tokens) {
+    Json all = read_json_file(config.string());
+    all["sliding_window"] = tokens;
+    std::ofstream(config) << all;
+  };
+  set_window(48);
+  EXPECT_EQ(found_after([&] { set_window(40); }), 0);
+}
+
+TEST_F(StoredPrefix, OtherModelsFilesCountAndLeaveToo) {
+  const auto other = load("qwen3");  // of other pages
+  const auto its_runner = make_runner(other, {.page_tokens = kPage});
+  ASSERT_NE(its_runner->pool().page_bytes, runner->pool().page_bytes);
+  const Ids ids = text(32);
+  {
+    PrefixStore its(*its_runner, folder.string(), kMuch);
+    const SequenceId s = its_runner->open();
+    its_runner->step({{{s, ids, LogitsOf::none}}});
+    its.write(s, ids, -1);
+  }
+  ASSERT_EQ(files().size(), 1U);
+  PrefixStore mine = store();
+  EXPECT_EQ(mine.bytes(), fs::file_size(files()[0]));
+  PrefixStore small = store(mine.bytes() + 1000);
+  small.write(fed(ids), ids, -1);
+  ASSERT_EQ(files().size(), 1U);
+  EXPECT_EQ(small.find(ids, -1), 32);
 }
 
 TEST_F(StoredPrefix, DamageIsNoticedAndTheFileLeaves) {

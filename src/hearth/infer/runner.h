@@ -4,8 +4,11 @@
 // may call it; it knows neither text, nor sampling, nor who asks.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
+
+#include "hearth/base/hash.h"
 
 namespace hearth::infer {
 
@@ -25,6 +28,10 @@ struct RunnerPart {
   SequenceId sequence = 0;
   std::span<const std::int32_t> ids;
   LogitsOf logits = LogitsOf::last;
+  // Of a prompt, however few: quantised weights are then multiplied as for the
+  // rest of it, so that a prompt whose beginning was known already goes on as
+  // one that was not.
+  bool prompt = false;
 };
 
 class Runner {
@@ -54,7 +61,16 @@ class Runner {
   virtual void truncate(SequenceId sequence, int tokens) = 0;
   // Pages that step() would take from the pool for that many more tokens.
   virtual int pages_for(SequenceId sequence, int more_tokens) const = 0;
+  // Pages that these sequences hold together; one that several share counts
+  // once.
+  virtual int pages_held(std::span<const SequenceId> sequences) const = 0;
 
+  // Names what computes: config and weights, an adapter's too. Two runners that
+  // give pages of other numbers have other names. Nothing where pages are not
+  // bytes.
+  virtual std::optional<Hash128> weights_name(int /*adapter*/) {
+    return std::nullopt;
+  }
   // The bytes of a sequence's pages, in order, until the next call; none where
   // pages are not bytes. What they mean is the runner's own.
   virtual std::vector<std::span<const std::byte>> page_bytes(

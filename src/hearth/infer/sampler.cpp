@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -20,8 +21,12 @@ constexpr auto kBefore = [](const auto& a, const auto& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 };
 
-void refuse(double value, const char* what) {
-  throw UsageError(fmt::format("[infer.sampler] {}, got {}", what, value));
+// What no float holds becomes the largest that one does, so that no option can
+// make a logit infinite; -inf, which forbids a token, stays.
+float narrowed(double value) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  if (value == -INFINITY) return -INFINITY;
+  return static_cast<float>(std::clamp(value, -kMost, kMost));
 }
 
 // NaN fails every comparison, so the largest is found and checked in one go.
@@ -54,24 +59,37 @@ float largest_of(std::span<const float> logits) {
 
 }  // namespace
 
+std::optional<SamplerFault> SamplerOptions::fault() const {
+  const auto share = [](double p) { return p > 0 && p <= 1; };
+  const auto in_reach = [](double v) { return std::isfinite(v); };
+  const struct {
+    bool holds;
+    SamplerFault otherwise;
+  } rules[] = {
+      {temperature >= 0 && in_reach(temperature),
+       {"temperature", "must be 0 or more", temperature}},
+      {top_k >= 0, {"top_k", "must be 0 or more", static_cast<double>(top_k)}},
+      {share(top_p), {"top_p", "must be in (0, 1]", top_p}},
+      {min_p >= 0 && min_p <= 1, {"min_p", "must be in [0, 1]", min_p}},
+      {share(typical_p), {"typical_p", "must be in (0, 1]", typical_p}},
+      {in_reach(frequency_penalty),
+       {"frequency_penalty", "must be a number", frequency_penalty}},
+      {in_reach(presence_penalty),
+       {"presence_penalty", "must be a number", presence_penalty}},
+      {repeat_penalty > 0 && in_reach(repeat_penalty),
+       {"repeat_penalty", "must be more than 0", repeat_penalty}},
+  };
+  for (const auto& rule : rules) {
+    if (!rule.holds) return rule.otherwise;
+  }
+  return std::nullopt;
+}
+
 void SamplerOptions::check() const {
-  if (!(temperature >= 0) || !std::isfinite(temperature)) {
-    refuse(temperature, "temperature must be 0 or more");
-  }
-  if (top_k < 0) refuse(top_k, "top_k must be 0 or more");
-  if (!(top_p > 0 && top_p <= 1)) refuse(top_p, "top_p must be in (0, 1]");
-  if (!(min_p >= 0 && min_p <= 1)) refuse(min_p, "min_p must be in [0, 1]");
-  if (!(typical_p > 0 && typical_p <= 1)) {
-    refuse(typical_p, "typical_p must be in (0, 1]");
-  }
-  if (!std::isfinite(frequency_penalty)) {
-    refuse(frequency_penalty, "frequency_penalty must be a number");
-  }
-  if (!std::isfinite(presence_penalty)) {
-    refuse(presence_penalty, "presence_penalty must be a number");
-  }
-  if (!(repeat_penalty > 0) || !std::isfinite(repeat_penalty)) {
-    refuse(repeat_penalty, "repeat_penalty must be more than 0");
+  if (const auto f = fault()) {
+    throw UsageError(
+        fmt::format("[infer.sampler] {} {}, got {}", f->option, f->must, f->got)
+    );
   }
 }
 
@@ -82,9 +100,12 @@ Sampler::Sampler(
     : options_(options), bias_(std::move(bias)) {
   options_.check();
   for (const auto& [id, value] : bias_) {
-    if (std::isnan(value) || value == INFINITY) {
-      refuse(value, "a bias must be a number or -inf");
-    }
+    if (!std::isnan(value) && value != INFINITY) continue;
+    throw UsageError(
+        fmt::format(
+            "[infer.sampler] a bias must be a number or -inf, got {}", value
+        )
+    );
   }
 }
 
@@ -101,12 +122,15 @@ void Sampler::penalize_repeats(
     std::span<const float> logits,
     std::span<const std::int32_t> seen
 ) {
-  const auto factor = static_cast<float>(options_.repeat_penalty);
+  using Range = std::numeric_limits<float>;
+  const double factor = static_cast<float>(
+      std::clamp<double>(options_.repeat_penalty, Range::min(), Range::max())
+  );
   for (const std::int32_t id : seen) {
     const auto i = static_cast<std::size_t>(id);
     if (id < 0 || i >= scores_.size()) continue;
-    const float v = logits[i];
-    scores_[i] = v > 0 ? v / factor : v * factor;
+    const double v = logits[i];
+    scores_[i] = narrowed(v > 0 ? v / factor : v * factor);
   }
 }
 
@@ -124,15 +148,19 @@ std::span<const float> Sampler::adjusted(
   const auto add = [&](std::int32_t id, double value) {
     const auto i = static_cast<std::size_t>(id);
     if (id < 0 || i >= scores_.size()) return;
-    scores_[i] += static_cast<float>(value);
+    scores_[i] = narrowed(double{scores_[i]} + narrowed(value));
   };
   if (counts) {
     std::map<std::int32_t, int> made;
     for (const auto id : seen.subspan(std::min(prompt, seen.size()))) {
       ++made[id];
     }
+    // However large, a penalty only makes a token less likely.
+    constexpr double kMost = 1e300;
     for (const auto& [id, times] : made) {
-      add(id, -times * options_.frequency_penalty - options_.presence_penalty);
+      const double off =
+          times * options_.frequency_penalty + options_.presence_penalty;
+      add(id, -std::clamp(off, -kMost, kMost));
     }
   }
   for (const auto& [id, value] : bias_) add(id, value);
@@ -177,8 +205,9 @@ void Sampler::keep_typical(double top) {
   double total = 0, sum = 0;
   for (const Candidate& c : candidates_) {
     const double x = (c.logit - top) / options_.temperature;
-    total += std::exp(x);
-    sum += x * std::exp(x);
+    const double weight = std::exp(x);
+    total += weight;
+    if (weight > 0) sum += x * weight;
   }
   // Entropy is log(total) - mean, the surprise of one log(total) - x.
   const double mean = sum / total;

@@ -3,10 +3,19 @@
 // of numbers; it knows neither models nor text.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace hearth::infer {
+
+// An option that cannot be, by its name below; whoever asked may know it by
+// another.
+struct SamplerFault {
+  const char* option;
+  const char* must;  // "must be 0 or more"
+  double got;
+};
 
 struct SamplerOptions {
   double temperature = 0;     // 0: the most likely token
@@ -19,6 +28,7 @@ struct SamplerOptions {
   double presence_penalty = 0;   // off the logit once it was made at all
   std::uint64_t seed = 0;
 
+  std::optional<SamplerFault> fault() const;
   // Throws UsageError.
   void check() const;
 };

@@ -213,6 +213,32 @@ TEST(Sampler, BrokenLogitsAreRefused) {
   EXPECT_THROW(greedy(Logits{}), UsageError);
 }
 
+// A number that no float holds, in any option, never makes a logit infinite.
+TEST(Sampler, ExtremeOptionsStillChoose) {
+  const Logits logits{1, 0, -2, -INFINITY};
+  const std::vector<std::int32_t> seen{0, 1, 1, 3};
+  const auto pick = [&](SamplerOptions options) {
+    options.seed = 3;
+    return Sampler(options).pick(logits, seen, 0);
+  };
+  EXPECT_EQ(pick({.presence_penalty = 1e300}), 2);
+  EXPECT_EQ(pick({.frequency_penalty = 1.7e308}), 2);
+  // All that came before is favoured without end: of equal ones the lowest id.
+  EXPECT_EQ(pick({.presence_penalty = -1e39}), 0);
+  EXPECT_EQ(pick({.frequency_penalty = -1.7e308}), 0);
+  EXPECT_EQ(pick({.repeat_penalty = 1e300}), 0);
+  EXPECT_EQ(pick({.repeat_penalty = 1e-300}), 0);
+  EXPECT_EQ(pick({.temperature = 5e-324}), 0);
+  EXPECT_EQ(pick({.temperature = 5e-324, .typical_p = 0.5}), 0);
+  EXPECT_NE(pick({.temperature = 1e308}), 3);
+  EXPECT_EQ(
+      Sampler(
+          {}, {{2, std::numeric_limits<float>::max()}}
+      ).pick(Logits{1, 0, 3e38F}, {}, 0),
+      2
+  );
+}
+
 TEST(Sampler, OptionsAreChecked) {
   EXPECT_THROW(Sampler({.temperature = -1}), UsageError);
   EXPECT_THROW(Sampler({.top_k = -1}), UsageError);

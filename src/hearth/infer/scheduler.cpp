@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/profile/zone.h"
 
 namespace hearth::infer {
@@ -51,6 +52,7 @@ Scheduler::Scheduler(
 Scheduler::~Scheduler() {
   for (JobPtr& job : running_) job->end(Finish::cancelled);
   for (JobPtr& job : waiting_) job->end(Finish::cancelled);
+  for (JobPtr& job : held_) job->end(Finish::cancelled);
 }
 
 void Scheduler::add(JobPtr job) {
@@ -69,7 +71,41 @@ void Scheduler::cancel(RequestId id) {
   for (const JobPtr& job : running_) {
     if (is_it(job)) job->end(Finish::cancelled);
   }
+  const auto held = std::ranges::find_if(held_, is_it);
+  if (held != held_.end()) {
+    (*held)->end(Finish::cancelled);
+    put_away(**held);
+    held_.erase(held);
+  }
   retire();
+}
+
+void Scheduler::hold(RequestId id) {
+  const auto move_from = [&](auto& jobs) {
+    const auto at = std::ranges::find_if(jobs, [&](const JobPtr& job) {
+      return job->id() == id;
+    });
+    if (at == jobs.end()) return;
+    held_.push_back(std::move(*at));
+    jobs.erase(at);
+  };
+  move_from(waiting_);
+  move_from(running_);
+}
+
+void Scheduler::go_on(RequestId id) {
+  const auto at = std::ranges::find_if(held_, [&](const JobPtr& job) {
+    return job->id() == id;
+  });
+  if (at == held_.end()) return;
+  JobPtr job = std::move(*at);
+  held_.erase(at);
+  if (running_.size() >= most_running_) put_away(*job);
+  if (job->sequence >= 0) {
+    running_.push_back(std::move(job));
+  } else {
+    waiting_.push_front(std::move(job));
+  }
 }
 
 void Scheduler::set_max_batch(int sequences) {
@@ -82,7 +118,15 @@ EngineStats Scheduler::stats() const {
   EngineStats out = counts_;
   out.waiting = waiting_.size();
   out.running = running_.size();
+  out.held = held_.size();
   out.pool = runner_.pool();
+  std::vector<SequenceId> used;
+  for (const auto* jobs : {&running_, &held_}) {
+    for (const JobPtr& job : *jobs) {
+      if (job->sequence >= 0) used.push_back(job->sequence);
+    }
+  }
+  out.pages_in_use = runner_.pages_held(used);
   return out;
 }
 
@@ -138,8 +182,18 @@ void Scheduler::bring_from_disk(const Job& job, PrefixCache::Match& match) {
 
 bool Scheduler::make_room(int pages, SequenceId except) {
   while (runner_.pool().free_pages < pages) {
-    if (!cache_.evict(except)) return false;
+    if (!cache_.evict(except) && !close_a_held_one()) return false;
   }
+  return true;
+}
+
+bool Scheduler::close_a_held_one() {
+  const auto at = std::ranges::find_if(held_, [](const JobPtr& job) {
+    return job->sequence >= 0;
+  });
+  if (at == held_.end()) return false;
+  close(**at);
+  (*at)->start_over();
   return true;
 }
 
@@ -188,7 +242,7 @@ void Scheduler::admit() {
       if (!admit_first()) return;
     } catch (const std::exception& e) {
       ++counts_.failed;
-      waiting_.front()->end(Finish::cancelled, e.what());
+      waiting_.front()->fail(e);
       waiting_.pop_front();
     }
   }
@@ -243,8 +297,9 @@ void Scheduler::add_guesses(std::vector<Feed>& feeds) {
   if (asks.empty()) return;
   try {
     speculator_->guess(asks);
-  } catch (const std::exception&) {
+  } catch (const std::exception& e) {
     // Whoever cannot guess must not end what runs well without.
+    log_warning("nothing is guessed ahead from here on: {}", e.what());
     speculator_.reset();
     return;
   }
@@ -331,9 +386,12 @@ void Scheduler::hand_out(const Feed& feed, std::span<const float> rows) {
     if (job.request().max_tokens == 0) return job.end(Finish::length);
     ++counts_.made_tokens;
     job.take(rows.last(width), limit_);
+  } catch (const UsageError& e) {
+    ++counts_.failed;
+    job.fail(e, true);
   } catch (const std::exception& e) {
     ++counts_.failed;
-    job.end(Finish::cancelled, e.what());
+    job.fail(e);
   }
 }
 
@@ -352,7 +410,8 @@ void Scheduler::run(const std::vector<Feed>& feeds) {
       both.insert(both.end(), f.guesses.begin(), f.guesses.end());
       ids = both;
     }
-    parts.push_back({f.job->sequence, ids, f.logits});
+    const bool prompt = fed < f.job->request().prompt.size();
+    parts.push_back({f.job->sequence, ids, f.logits, prompt});
   }
   auto rows = runner_.step(parts);
   ++counts_.steps;
@@ -366,13 +425,17 @@ void Scheduler::run(const std::vector<Feed>& feeds) {
   }
 }
 
-void Scheduler::fail(const std::vector<Feed>& feeds, const std::string& error) {
+void Scheduler::fail(
+    const std::vector<Feed>& feeds,
+    const std::exception& why
+) {
   // What a runner holds after an error nobody knows.
   cache_.clear();
+  while (close_a_held_one()) continue;
   for (const Feed& f : feeds) {
     if (f.job->ended()) continue;
     ++counts_.failed;
-    f.job->end(Finish::cancelled, error);
+    f.job->fail(why);
     close(*f.job);
   }
 }
@@ -387,16 +450,16 @@ void Scheduler::step() {
     if (!feeds.empty()) run(feeds);
   } catch (const OutOfMemory& e) {
     // Not the pool, which has its pages, but what a step needs beside it.
-    if (!cache_.evict()) {
+    if (!cache_.evict() && !close_a_held_one()) {
       if (running_.size() > 1) {
         preempt_last();
         most_running_ = running_.size();
       } else {
-        fail(feeds, e.what());
+        fail(feeds, e);
       }
     }
   } catch (const std::exception& e) {
-    fail(feeds, e.what());
+    fail(feeds, e);
   }
   retire();
 }
@@ -408,22 +471,29 @@ void Scheduler::close(Job& job) {
   job.sequence = -1;
 }
 
+// Into the cache, where that is worth it.
+void Scheduler::put_away(Job& job) {
+  if (speculator_) speculator_->forget(job.id());
+  if (job.sequence < 0) return;
+  const int held = runner_.length(job.sequence);
+  if (options_.prefix_cache && held >= kLeastShared) {
+    const auto tokens =
+        std::span(job.tokens()).first(static_cast<std::size_t>(held));
+    const int adapter = job.request().adapter;
+    if (store_) store_->write(job.sequence, tokens, adapter);
+    cache_.keep(job.sequence, tokens, adapter);
+    job.sequence = -1;
+  } else {
+    close(job);
+  }
+  job.start_over();
+}
+
 void Scheduler::retire() {
   std::erase_if(running_, [&](const JobPtr& job) {
     if (!job->ended()) return false;
     most_running_ = batch_;
-    if (speculator_) speculator_->forget(job->id());
-    if (job->sequence < 0) return true;
-    const int held = runner_.length(job->sequence);
-    if (options_.prefix_cache && held >= kLeastShared) {
-      const auto tokens =
-          std::span(job->tokens()).first(static_cast<std::size_t>(held));
-      const int adapter = job->request().adapter;
-      if (store_) store_->write(job->sequence, tokens, adapter);
-      cache_.keep(job->sequence, tokens, adapter);
-    } else {
-      close(*job);
-    }
+    put_away(*job);
     return true;
   });
 }

@@ -23,6 +23,10 @@ class Scheduler {
 
   void add(std::unique_ptr<Job> job);
   void cancel(RequestId id);
+  // A held job is fed nothing. It keeps its sequence while nobody else needs
+  // the pages, and no place in the batch.
+  void hold(RequestId id);
+  void go_on(RequestId id);
   bool idle() const { return waiting_.empty() && running_.empty(); }
   // Admits what fits, feeds every running sequence once and hands its tokens
   // out. Whatever fails ends the requests it concerns, never more.
@@ -59,6 +63,7 @@ class Scheduler {
   std::size_t batch_guessed_;
   std::deque<JobPtr> waiting_;
   std::vector<JobPtr> running_;  // in the order they were admitted
+  std::vector<JobPtr> held_;
   EngineStats counts_;
 
   int pending(const Job& job) const;
@@ -76,8 +81,10 @@ class Scheduler {
   void run(const std::vector<Feed>& feeds);
   void hand_out(const Feed& feed, std::span<const float> rows);
   void check_guesses(const Feed& feed, std::span<const float> rows);
-  void fail(const std::vector<Feed>& feeds, const std::string& error);
+  void fail(const std::vector<Feed>& feeds, const std::exception& why);
   void retire();
+  void put_away(Job& job);
+  bool close_a_held_one();
   void close(Job& job);
 };
 

@@ -134,6 +134,84 @@ TEST(Scheduler, ThePoolEndsATextAsTheContextDoes) {
   EXPECT_EQ(heard.end->error, "");
 }
 
+TEST(Scheduler, PagesAreInUseOrKeptOrFree) {
+  World world;  // pages of 4 tokens
+  world.add(request(a_prompt(40), 3));
+  world.add(request(a_prompt(40), 3));
+  for (int i = 0; i < 2; ++i) world.scheduler.step();
+  const auto during = world.scheduler.stats();
+  // Both have 10 pages of prompt in common but the last.
+  EXPECT_GE(during.pages_in_use, 11);
+  EXPECT_LT(during.pages_in_use, 20);
+  EXPECT_EQ(during.pages_in_use, during.pool.pages - during.pool.free_pages);
+  world.finish();
+  const auto after = world.scheduler.stats();
+  EXPECT_EQ(after.pages_in_use, 0);
+  EXPECT_LT(after.pool.free_pages, after.pool.pages);
+}
+
+TEST(Scheduler, AHeldRequestLetsOthersPassAndGoesOnWhereItStood) {
+  for (const bool cache : {true, false}) {
+    EngineOptions o;
+    o.max_batch = 1, o.prefix_cache = cache;
+    World world({}, o);
+    Heard& slow = world.add(request(a_prompt(30), 20));
+    for (int i = 0; i < 6; ++i) world.scheduler.step();
+    const auto before = slow.ids.size();
+    ASSERT_GT(before, 0u);
+    world.scheduler.hold(1);
+    EXPECT_TRUE(world.scheduler.idle());
+    EXPECT_EQ(world.scheduler.stats().held, 1u);
+    // The batch has one place, which is free now.
+    Heard& quick = world.add(request(a_prompt(8, 1), 12));
+    world.finish();
+    EXPECT_EQ(quick.ids, expected(a_prompt(8, 1), 12));
+    EXPECT_EQ(slow.ids.size(), before);
+    const auto fed = world.runner.fed;
+    world.scheduler.go_on(1);
+    world.finish();
+    EXPECT_EQ(slow.ids, expected(a_prompt(30), 20));
+    // Nothing of it was computed again.
+    EXPECT_EQ(world.runner.fed - fed, 20 - before);
+  }
+}
+
+TEST(Scheduler, AHeldRequestGivesItsPagesToOthers) {
+  FakeRunner::Options r;
+  r.pages = 12;  // 48 tokens
+  World world(r, {});
+  Heard& slow = world.add(request(a_prompt(30), 10));
+  for (int i = 0; i < 3; ++i) world.scheduler.step();
+  world.scheduler.hold(1);
+  Heard& large = world.add(request(a_prompt(40, 1), 5));
+  world.finish();
+  EXPECT_EQ(large.ids, expected(a_prompt(40, 1), 5));
+  world.scheduler.go_on(1);
+  world.finish();
+  EXPECT_EQ(slow.ids, expected(a_prompt(30), 10));
+  EXPECT_EQ(slow.end->error, "");
+}
+
+TEST(Scheduler, AHeldRequestCanBeCancelledAndWhoeverWaitsCanBeHeld) {
+  EngineOptions o;
+  o.max_batch = 1;
+  World world({}, o);
+  Heard& first = world.add(request(a_prompt(20), 9));
+  Heard& second = world.add(request(a_prompt(20, 1), 9));
+  world.scheduler.step();
+  world.scheduler.hold(1);
+  world.scheduler.hold(2);
+  world.scheduler.hold(77);
+  EXPECT_TRUE(world.scheduler.idle());
+  world.scheduler.cancel(1);
+  ASSERT_TRUE(first.end);
+  EXPECT_EQ(first.end->finish, Finish::cancelled);
+  world.scheduler.go_on(1);
+  world.scheduler.go_on(2);
+  world.finish();
+  EXPECT_EQ(second.ids, expected(a_prompt(20, 1), 9));
+}
+
 TEST(Scheduler, APromptThatBeginsTheSameSharesPages) {
   World world;
   Heard& first = world.add(request(a_prompt(40), 4));
@@ -277,12 +355,13 @@ TEST(Scheduler, AFailureEndsItsRequestsAndTheNextRuns) {
   FakeRunner::Options r;
   int calls = 0;
   r.before_step = [&](std::size_t) {
-    if (++calls == 3) throw Error("the runner broke");
+    if (++calls == 3) throw Error("the runner broke", "mend it");
   };
   World world(r, {});
   Heard& first = world.add(request(a_prompt(20), 10));
   world.finish();
   EXPECT_EQ(first.end->error, "the runner broke");
+  EXPECT_EQ(first.end->hint, "mend it");
   EXPECT_EQ(world.scheduler.stats().failed, 1u);
   EXPECT_EQ(world.runner.open_sequences(), 0u);
   Heard& second = world.add(request(a_prompt(20), 10));

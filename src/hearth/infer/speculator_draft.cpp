@@ -17,10 +17,15 @@ DraftSpeculator::DraftSpeculator(std::unique_ptr<Runner> runner)
 }
 
 // The request's sequence, cut back to what is still true of its text; null
-// where the draft's context has no room for it.
+// where the draft's context has no room for it, or its vocabulary, which may be
+// padded less than the model's, not all of its tokens.
 DraftSpeculator::Held* DraftSpeculator::prepare(const Ask& ask) {
   const auto all = static_cast<int>(ask.tokens.size());
   if (ask.most < 1 || all + ask.most > runner_->context()) return nullptr;
+  const auto known = [&](std::int32_t id) {
+    return id < runner_->vocabulary();
+  };
+  if (!std::ranges::all_of(ask.tokens, known)) return nullptr;
   auto at = held_.find(ask.request);
   if (at == held_.end()) {
     at = held_.emplace(ask.request, Held{runner_->open(), {}}).first;

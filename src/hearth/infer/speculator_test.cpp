@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hearth/base/log.h"
 #include "hearth/infer/fake_runner_test.h"
 #include "hearth/infer/scheduler.h"
 
@@ -187,7 +188,24 @@ TEST(Speculator, FewPagesOrALongTextGoWithoutGuesses) {
   EXPECT_GT(got.stats.drafted, 0u);
 }
 
-TEST(Speculator, OneThatFailsIsDoneWithout) {
+TEST(Speculator, TokensThatTheDraftHasNoneOfGoWithoutGuesses) {
+  auto smaller = small_runner();
+  smaller.vocabulary = 3;
+  auto requests = some(0, 2);
+  for (Request& r : requests) r.logit_bias = {{3, -99}, {4, -99}, {5, -99}};
+  requests[1].prompt = {1, 5, 1};
+  const auto plain = run(requests, nullptr);
+  const auto got = run(
+      requests,
+      std::make_unique<DraftSpeculator>(std::make_unique<FakeRunner>(smaller))
+  );
+  EXPECT_EQ(got.texts, plain.texts);
+  EXPECT_GT(got.stats.drafted, 0u);
+}
+
+TEST(Speculator, OneThatFailsIsDoneWithoutAndTold) {
+  std::string said;
+  const auto before = set_log_sink([&](const LogRecord& r) { said = r.text; });
   auto broken = small_runner();
   int calls = 0;
   broken.before_step = [&](std::size_t) {
@@ -198,7 +216,9 @@ TEST(Speculator, OneThatFailsIsDoneWithout) {
       requests,
       std::make_unique<DraftSpeculator>(std::make_unique<FakeRunner>(broken))
   );
+  set_log_sink(before);
   EXPECT_EQ(got.texts, run(requests, nullptr).texts);
+  EXPECT_NE(said.find("the draft broke"), std::string::npos) << said;
 }
 
 }  // namespace

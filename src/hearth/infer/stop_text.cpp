@@ -7,20 +7,40 @@
 
 namespace hearth::infer {
 
-StopText::StopText(std::vector<std::string> stops) : stops_(std::move(stops)) {
+StopText::StopText(std::vector<std::string> stops, MayEnd may_end)
+    : stops_(std::move(stops)), may_end_(std::move(may_end)) {
   if (std::ranges::any_of(stops_, &std::string::empty)) {
     throw UsageError("[infer.StopText] a stop string must not be empty");
   }
 }
 
+// Where in what is held the first stop string lies that ends the text.
+std::size_t StopText::find_end() const {
+  for (std::size_t from = 0;; ++from) {
+    std::size_t first = std::string::npos;
+    for (const auto& stop : stops_) {
+      first = std::min(first, held_.find(stop, from));
+    }
+    if (first == std::string::npos || !may_end_) return first;
+    if (may_end_(shown_ + held_.substr(0, first))) return first;
+    from = first;
+  }
+}
+
+std::string StopText::show(std::size_t bytes) {
+  std::string out = held_.substr(0, bytes);
+  held_.erase(0, bytes);
+  if (may_end_) shown_ += out;
+  return out;
+}
+
 std::string StopText::push(std::string_view text) {
   if (found_) return {};
   held_ += text;
-  std::size_t first = std::string::npos;
-  for (const auto& stop : stops_) first = std::min(first, held_.find(stop));
-  if (first != std::string::npos) {
+  const std::size_t end = find_end();
+  if (end != std::string::npos) {
     found_ = true;
-    std::string out = held_.substr(0, first);
+    std::string out = show(end);
     held_.clear();
     return out;
   }
@@ -31,9 +51,7 @@ std::string StopText::push(std::string_view text) {
       if (held_.ends_with(std::string_view(stop).substr(0, n))) keep = n;
     }
   }
-  std::string out = held_.substr(0, held_.size() - keep);
-  held_.erase(0, out.size());
-  return out;
+  return show(held_.size() - keep);
 }
 
 std::string StopText::finish() {

@@ -46,6 +46,20 @@ TEST(StopText, ALongerBeginningWinsOverAShorterOne) {
   EXPECT_TRUE(stop.found());
 }
 
+TEST(StopText, WhatMayNotEndTheTextIsText) {
+  const auto may_end = [](const std::string& before) {
+    return before.ends_with("}");
+  };
+  StopText stop({":", "}x", " e"}, may_end);
+  EXPECT_EQ(stop.push("{a:"), "{a:");
+  EXPECT_EQ(stop.push(" 1: "), " 1:");
+  EXPECT_EQ(stop.push("e }"), " e ");
+  EXPECT_FALSE(stop.found());
+  EXPECT_EQ(stop.push("x e} "), "}x e}");
+  EXPECT_EQ(stop.push("end"), "");
+  EXPECT_TRUE(stop.found());
+}
+
 TEST(StopText, EmptyStringsAreRefused) {
   EXPECT_THROW(StopText({""}), UsageError);
 }

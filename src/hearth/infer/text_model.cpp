@@ -8,6 +8,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/io/gguf_metadata.h"
+#include "hearth/models/config_keys.h"
 #include "hearth/models/family.h"
 
 namespace hearth::infer {
@@ -27,11 +28,8 @@ bool holds_tokenizer(const std::string& path) {
 void check_vocabulary(
     const data::Tokenizer& tokenizer,
     const std::string& where,
-    const io::ModelSource& source
+    std::size_t rows
 ) {
-  const auto config =
-      models::parse_config(source.config(), models::config_name(source));
-  const auto rows = static_cast<std::size_t>(config.vocab);
   if (tokenizer.id_limit() <= rows) return;
   throw FormatError::at(
       where, 0,
@@ -45,37 +43,33 @@ void check_vocabulary(
 
 std::vector<std::int32_t> stop_ids_of(
     const io::ModelSource& source,
-    const data::Tokenizer* tokenizer
+    const data::Tokenizer* tokenizer,
+    std::size_t rows
 ) {
-  auto ids = eos_ids(source.generation_config());
-  if (ids.empty()) ids = eos_ids(source.config());
+  constexpr const char* kKey = "eos_token_id";
+  auto ids = models::read_token_ids(
+      source.generation_config(), kKey,
+      source.path() + "/generation_config.json"
+  );
+  if (ids.empty()) {
+    ids = models::read_token_ids(
+        source.config(), kKey, models::config_name(source)
+    );
+  }
   if (tokenizer != nullptr && tokenizer->eos_id()) {
     ids.push_back(*tokenizer->eos_id());
   }
   std::ranges::sort(ids);
   const auto same = std::ranges::unique(ids);
   ids.erase(same.begin(), same.end());
+  // What the model has no row for never comes.
+  std::erase_if(ids, [&](std::int32_t id) {
+    return static_cast<std::size_t>(id) >= rows;
+  });
   return ids;
 }
 
 }  // namespace
-
-std::vector<std::int32_t> eos_ids(const Json& config) {
-  std::vector<std::int32_t> ids;
-  const auto at = config.find("eos_token_id");
-  if (at == config.end()) return ids;
-  const auto take = [&](const Json& v) {
-    if (!v.is_number_integer()) return;
-    const auto id = v.get<std::int64_t>();
-    if (id >= 0 && id <= INT32_MAX) ids.push_back(static_cast<int>(id));
-  };
-  if (at->is_array()) {
-    for (const Json& v : *at) take(v);
-  } else {
-    take(*at);
-  }
-  return ids;
-}
 
 const data::Tokenizer& TextModel::need_tokenizer() const {
   if (tokenizer) return *tokenizer;
@@ -90,6 +84,11 @@ const data::Tokenizer& TextModel::need_tokenizer() const {
   );
 }
 
+const data::ChatTemplates& TextModel::need_template() const {
+  if (templates) return *templates;
+  throw UsageError(path + " has no chat template", "--raw uses none");
+}
+
 std::vector<std::int32_t> TextModel::raw_prompt(std::string_view text) const {
   const auto& t = need_tokenizer();
   auto ids = t.prefix_ids();
@@ -102,14 +101,15 @@ std::vector<std::int32_t> TextModel::raw_prompt(std::string_view text) const {
   return ids;
 }
 
-std::vector<std::int32_t> TextModel::chat_prompt(const Json& messages) const {
+std::vector<std::int32_t> TextModel::chat_prompt(
+    const Json& messages,
+    const Json& tools
+) const {
   const auto& t = need_tokenizer();
-  if (!templates) {
-    throw UsageError(path + " has no chat template", "--raw uses none");
-  }
-  const std::string text = templates->choose(false).render(
-      messages, {.add_generation_prompt = true}
-  );
+  const std::string text =
+      need_template()
+          .choose(!tools.is_null())
+          .render(messages, {.add_generation_prompt = true, .tools = tools});
   return t.encode(text, {.add_special = false});
 }
 
@@ -120,53 +120,47 @@ double now_ms() {
   return std::chrono::duration<double, std::milli>(t).count();
 }
 
-// All but the weights, so that what does not fit is refused before they are
-// read.
+}  // namespace
+
 TextModel text_side(
     const io::ModelSource& source,
     const std::string& path,
-    const std::string& text_path
+    const std::string& text_path,
+    const TextReady& ready
 ) {
   const double start = now_ms();
+  const auto config =
+      models::parse_config(source.config(), models::config_name(source));
   TextModel out;
   out.path = path;
   out.text_path = text_path;
+  const auto rows = static_cast<std::size_t>(config.vocab);
   if (holds_tokenizer(text_path)) {
     out.tokenizer = data::Tokenizer::load(text_path);
-    check_vocabulary(*out.tokenizer, text_path, source);
+    check_vocabulary(*out.tokenizer, text_path, rows);
     out.templates = data::ChatTemplates::find(text_path);
   }
-  out.stop_ids = stop_ids_of(source, out.tokenizer.get());
+  out.stop_ids = stop_ids_of(source, out.tokenizer.get(), rows);
   out.timing.text_ms = now_ms() - start;
+  if (ready) ready(out, config);
   return out;
 }
-
-}  // namespace
 
 TextModel load_text_model(
     const std::string& path,
     const std::string& tokenizer,
-    const models::LoadOptions& options
+    const models::LoadOptions& options,
+    const TextReady& ready
 ) {
   const double start = now_ms();
   const auto source = io::open_model(path);
   const double opened = now_ms();
   TextModel out =
-      text_side(*source, path, tokenizer.empty() ? path : tokenizer);
+      text_side(*source, path, tokenizer.empty() ? path : tokenizer, ready);
   out.timing.open_ms = opened - start;
-  const double ready = now_ms();
+  const double begun = now_ms();
   out.model = models::load_model(source, options);
-  out.timing.weights_ms = now_ms() - ready;
-  return out;
-}
-
-TextModel with_text(
-    models::LoadedModel model,
-    const std::string& path,
-    const std::string& text_path
-) {
-  TextModel out = text_side(*model.source, path, text_path);
-  out.model = std::move(model);
+  out.timing.weights_ms = now_ms() - begun;
   return out;
 }
 

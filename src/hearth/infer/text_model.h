@@ -1,6 +1,7 @@
 #pragma once
 // A model with its text side: tokenizer, chat templates, the ids that end a
 // text. What does not fit together is refused before weights are read.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,31 +31,40 @@ struct TextModel {
 
   // Throws UsageError that says what is missing and which flags help.
   const data::Tokenizer& need_tokenizer() const;
+  const data::ChatTemplates& need_template() const;
 
   // What the tokenizer puts before a text, and the text. Throws UsageError
   // when that is nothing at all.
   std::vector<std::int32_t> raw_prompt(std::string_view text) const;
   // Messages through the model's chat template, which writes special tokens
   // itself, up to where the assistant begins.
-  std::vector<std::int32_t> chat_prompt(const Json& messages) const;
+  // `tools`, where there are some, are what the template offers it.
+  std::vector<std::int32_t> chat_prompt(
+      const Json& messages,
+      const Json& tools = {}
+  ) const;
 };
+
+// Called when all but the weights is there: what it throws about a prompt or an
+// option costs nobody the wait for them.
+using TextReady =
+    std::function<void(const TextModel&, const models::DecoderConfig&)>;
 
 // tokenizer: a path, or empty for the model's own. Throws FormatError when the
 // tokenizer has more tokens than the model has embeddings.
 TextModel load_text_model(
     const std::string& path,
     const std::string& tokenizer = {},
-    const models::LoadOptions& options = {}
+    const models::LoadOptions& options = {},
+    const TextReady& ready = {}
 );
 
-// The same of a model that is loaded already; text_path holds its tokenizer.
-TextModel with_text(
-    models::LoadedModel model,
+// All but the weights; text_path holds the tokenizer.
+TextModel text_side(
+    const io::ModelSource& source,
     const std::string& path,
-    const std::string& text_path
+    const std::string& text_path,
+    const TextReady& ready = {}
 );
-
-// A number or a list under eos_token_id; none where it is absent.
-std::vector<std::int32_t> eos_ids(const Json& config);
 
 }  // namespace hearth::infer

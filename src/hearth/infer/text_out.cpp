@@ -7,9 +7,10 @@ namespace hearth::infer {
 TextOut::TextOut(
     std::shared_ptr<const data::Tokenizer> tokenizer,
     std::span<const std::int32_t> context,
-    const std::vector<std::string>& stops
+    const std::vector<std::string>& stops,
+    StopText::MayEnd may_end
 )
-    : stop_(stops) {
+    : stop_(stops, std::move(may_end)) {
   if (!tokenizer) return;
   decoder_.emplace(std::move(tokenizer), true);
   for (const std::int32_t id : context) decoder_->push(id);
@@ -21,7 +22,7 @@ std::string TextOut::push(std::int32_t id) {
 
 std::string TextOut::finish() {
   if (!decoder_) return {};
-  std::string out = stop_.push(decoder_->finish());
+  std::string out = stop_.push(decoder_->finish_whole());
   return out + stop_.finish();
 }
 

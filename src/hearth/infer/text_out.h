@@ -19,10 +19,11 @@ class TextOut {
   TextOut(
       std::shared_ptr<const data::Tokenizer> tokenizer,
       std::span<const std::int32_t> context,
-      const std::vector<std::string>& stops
+      const std::vector<std::string>& stops,
+      StopText::MayEnd may_end = {}
   );
   std::string push(std::int32_t id);
-  // What was held back, when nothing more comes.
+  // What was held back, when nothing more comes: whole characters only.
   std::string finish();
   bool stopped() const { return stop_.found(); }
 

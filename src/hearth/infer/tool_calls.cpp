@@ -63,6 +63,12 @@ const char* tool_form_name(ToolForm form) {
   return "none";
 }
 
+std::string_view tool_call_mark(ToolForm form) {
+  return form == ToolForm::hermes    ? kHermesOpen
+         : form == ToolForm::mistral ? kMistralOpen
+                                     : std::string_view();
+}
+
 ToolForm tool_form_of(std::string_view chat_template) {
   const auto has = [&](std::string_view mark) {
     return chat_template.find(mark) != kNone;
@@ -108,13 +114,27 @@ ToolText ToolCallReader::feed(std::string_view text) {
   return out;
 }
 
-ToolText ToolCallReader::finish() {
+ToolText ToolCallReader::finish(bool cut) {
   ToolText out;
+  out.cut = cut && drop_begun_call();
   advance(true, out);
   // Blanks around calls are no answer.
   if (!called_) out.text += space_;
   space_.clear();
   return out;
+}
+
+// What feed() held back begins with the mark of a call, or is no call yet.
+bool ToolCallReader::drop_begun_call() {
+  std::size_t sure = 0;
+  const std::size_t open = find_open(false, sure);
+  if (open == kNone || attempt(false).size > 0 ||
+      !attempt(true).calls.empty()) {
+    return false;
+  }
+  drop(held_.size());
+  space_.clear();
+  return true;
 }
 
 void ToolCallReader::advance(bool last, ToolText& out) {
@@ -279,6 +299,24 @@ void ToolCallReader::drop(std::size_t size) {
   if (size == 0) return;
   held_.erase(0, size);
   scan_ = {};
+}
+
+std::string text_with_marks(
+    const GeneratedToken& token,
+    const data::Tokenizer& tokenizer,
+    std::span<const std::int32_t> stop_ids
+) {
+  if (!token.text.empty() || !tokenizer.is_special(token.id)) return token.text;
+  const bool ends = std::ranges::find(stop_ids, token.id) != stop_ids.end();
+  return ends ? "" : tokenizer.id_to_token(token.id).value_or("");
+}
+
+Json tool_call_json(const ToolCall& call, const std::string& id) {
+  return {
+      {"id", call.id.empty() ? id : call.id},
+      {"type", "function"},
+      {"function", {{"name", call.name}, {"arguments", call.arguments}}}
+  };
 }
 
 ToolText read_tool_calls(

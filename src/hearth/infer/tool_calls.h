@@ -6,14 +6,18 @@
 //   for each piece of text: show(reader.feed(piece).text)
 //   reader.finish()
 //
-// Nothing is lost: a call that turns out broken comes back as text.
+// Nothing is lost: a call that turns out broken comes back as text, unless the
+// answer was cut off within it.
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hearth/base/json.h"
+#include "hearth/data/tokenizer/tokenizer.h"
+#include "hearth/infer/generated.h"
 #include "hearth/infer/grammar.h"
 
 namespace hearth::infer {
@@ -42,6 +46,7 @@ struct ToolCall {
 struct ToolText {
   std::string text;
   std::vector<ToolCall> calls;
+  bool cut = false;  // a call was begun and dropped
 };
 
 class ToolCallReader {
@@ -52,8 +57,9 @@ class ToolCallReader {
 
   // Text of special tokens ("<|python_tag|>", "[TOOL_CALLS]") belongs in.
   ToolText feed(std::string_view text);
-  // The answer is over: what was held back and is no call is text.
-  ToolText finish();
+  // The answer is over: what was held back and is no call is text. cut: it
+  // reached its limit, so that a call which is not whole was to be one.
+  ToolText finish(bool cut = false);
 
  private:
   // How far the JSON value that is being held back has been looked through.
@@ -73,6 +79,7 @@ class ToolCallReader {
 
   void advance(bool last, ToolText& out);
   std::size_t find_open(bool last, std::size_t& sure) const;
+  bool drop_begun_call();
   Attempt attempt(bool last);
   Attempt attempt_hermes(bool last);
   Attempt attempt_llama(bool last);
@@ -91,6 +98,17 @@ class ToolCallReader {
   Scan scan_;
 };
 
+// A token's text as a reader wants it: a mark such as [TOOL_CALLS], which is no
+// text, is spelled out, unless it ends the answer.
+std::string text_with_marks(
+    const GeneratedToken& token,
+    const data::Tokenizer& tokenizer,
+    std::span<const std::int32_t> stop_ids
+);
+
+// A call in OpenAI's form; `id` where the model gave none.
+Json tool_call_json(const ToolCall& call, const std::string& id);
+
 // A whole answer at once.
 ToolText read_tool_calls(
     std::string_view answer,
@@ -102,6 +120,9 @@ ToolText read_tool_calls(
 // "parameters"}}]. Throws UsageError for what is not that.
 std::vector<std::string> tool_names(const Json& tools);
 
+// What begins a call in the text; empty where nothing does.
+std::string_view tool_call_mark(ToolForm form);
+
 // One call or, with `several`, more, and nothing else, in the model's form;
 // arguments by each tool's schema (any object where there is none). `name`
 // narrows it to one tool; empty: any of them. Throws UsageError for a name
@@ -111,6 +132,13 @@ std::shared_ptr<const Grammar> grammar_of_tool_call(
     const Json& tools,
     std::string_view name = {},
     bool several = false
+);
+// The same for what follows the first mark, where the form has one. Tools that
+// are not strict take any object.
+std::shared_ptr<const Grammar> grammar_after_tool_call_mark(
+    ToolForm form,
+    const Json& tools,
+    bool several
 );
 
 }  // namespace hearth::infer

@@ -238,6 +238,74 @@ TEST(ToolCalls, TheGrammarDemandsACallThatIsRead) {
   }
 }
 
+TEST(ToolCalls, StrictToolsAreHeldToTheirSchemasAfterTheMark) {
+  const grammar::TestVocabulary vocabulary;
+  Json both = tools();
+  both[0]["function"]["strict"] = true;  // get_weather
+  const std::string call =
+      R"({"name": "get_weather", "arguments": {"city": "Oslo"}})";
+  const auto reads = [&](ToolForm form, const std::string& text) {
+    GrammarState state(
+        grammar_after_tool_call_mark(form, both, true), vocabulary.made
+    );
+    try {
+      state.accept_bytes(text);
+      return state.may_end();
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  // A token may have had the blank after the mark, or there was none.
+  for (const std::string blank : {"\n", ""}) {
+    EXPECT_TRUE(reads(ToolForm::hermes, blank + call + "\n</tool_call>"));
+    EXPECT_FALSE(reads(
+        ToolForm::hermes,
+        blank + R"({"name": "get_weather", "arguments": {"town": 1}})" +
+            "\n</tool_call>"
+    ));
+    // One that is not strict takes any object.
+    EXPECT_TRUE(reads(
+        ToolForm::hermes,
+        blank + R"({"name": "a", "arguments": {"town": 1}})" + "\n</tool_call>"
+    ));
+  }
+  EXPECT_TRUE(reads(
+      ToolForm::hermes,
+      "\n" + call + "\n</tool_call>\n<tool_call>\n" + call + "\n</tool_call>"
+  ));
+  EXPECT_TRUE(reads(ToolForm::mistral, " [" + call + ", " + call + "]"));
+  EXPECT_TRUE(reads(ToolForm::mistral, "[" + call + "]"));
+  EXPECT_EQ(tool_call_mark(ToolForm::llama), "");
+}
+
+TEST(ToolCalls, ACallThatWasCutIsDropped) {
+  struct Cut {
+    ToolForm form;
+    std::string answer, text;
+    bool cut;
+  };
+  const std::string whole =
+      R"(<tool_call>{"name": "a", "arguments": {}}</tool_call>)";
+  for (const auto& [form, answer, text, cut] : {
+           Cut{ToolForm::hermes, "Let me see.\n<tool_call>\n{\"name\": \"a",
+               "Let me see.\n", true},
+           Cut{ToolForm::hermes, "<tool_call>", "", true},
+           Cut{ToolForm::hermes, whole + "\n<tool_call>\n{\"na", "", true},
+           // All but its mark is there.
+           Cut{ToolForm::hermes, whole.substr(0, whole.size() - 4), "", false},
+           Cut{ToolForm::hermes, "a < b <tool", "a < b <tool", false},
+           Cut{ToolForm::llama, "{\"name\": \"a\", \"param", "", true},
+           Cut{ToolForm::llama, "{\"colour\": 1, ", "{\"colour\": 1, ", false},
+           Cut{ToolForm::mistral, "[TOOL_CALLS] [{\"name\": \"a\", ", "", true},
+       }) {
+    ToolCallReader reader(form, {"a"});
+    ToolText got = reader.feed(answer);
+    const ToolText rest = reader.finish(true);
+    EXPECT_EQ(got.text + rest.text, text) << answer;
+    EXPECT_EQ(rest.cut, cut) << answer;
+  }
+}
+
 TEST(ToolCalls, TheSameQuestionGetsTheSameGrammar) {
   const auto first = grammar_of_tool_call(ToolForm::llama, tools(), "a");
   EXPECT_EQ(first, grammar_of_tool_call(ToolForm::llama, tools(), "a"));

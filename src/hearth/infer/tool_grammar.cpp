@@ -53,9 +53,16 @@ Form form_of(ToolForm form) {
   );
 }
 
-ExprPtr arguments_of(const Json& function, grammar::Rules& rules) {
+ExprPtr arguments_of(
+    const Json& function,
+    bool strict_only,
+    grammar::Rules& rules
+) {
   const auto found = function.find("parameters");
-  if (found == function.end() || found->is_null()) {
+  const auto strict = function.find("strict");
+  const bool held =
+      !strict_only || (strict != function.end() && *strict == true);
+  if (found == function.end() || found->is_null() || !held) {
     return grammar::call(grammar::add_any_json(rules).object);
   }
   try {
@@ -71,12 +78,88 @@ ExprPtr arguments_of(const Json& function, grammar::Rules& rules) {
   }
 }
 
-std::shared_ptr<const Grammar> make_grammar(
+struct Wanted {
+  std::string_view name;  // empty: any of them
+  bool several = false;
+  bool after_mark = false;  // and only strict tools are held to their schemas
+};
+
+// Each call, without what comes before it.
+ExprPtr calls_of(
     const Form& parts,
     const Json& tools,
-    std::string_view name,
-    bool several
-);
+    const Wanted& wanted,
+    grammar::Rules& rules
+) {
+  std::vector<ExprPtr> ways;
+  for (const Json& tool : tools) {
+    const Json& function = function_of(tool);
+    const std::string own = function["name"].get<std::string>();
+    if (!wanted.name.empty() && own != wanted.name) continue;
+    ways.push_back(
+        grammar::sequence(
+            {grammar::text(
+                 fmt::format(
+                     "{{\"name\": {}, \"{}\": ", to_json_line(own), parts.key
+                 )
+             ),
+             arguments_of(function, wanted.after_mark, rules),
+             grammar::text(fmt::format("}}{}", parts.after))}
+        )
+    );
+  }
+  if (ways.empty()) {
+    throw UsageError(
+        wanted.name.empty()
+            ? fmt::format("{} there must be a tool to call", kWho)
+            : fmt::format(
+                  "{} the tool '{}' must be on offer", kWho, wanted.name
+              )
+    );
+  }
+  return grammar::call(
+      rules.add("a tool call", grammar::choice(std::move(ways)))
+  );
+}
+
+std::shared_ptr<const Grammar> make_grammar(
+    const Form& parts,
+    std::string_view mark,
+    const Json& tools,
+    const Wanted& wanted
+) {
+  grammar::Rules rules;
+  const ExprPtr call = calls_of(parts, tools, wanted, rules);
+  std::vector<ExprPtr> all;
+  // What stands between the mark and the call, which a token may have taken
+  // with the mark or left out.
+  const std::string first = fmt::format("{}{}", parts.begin, parts.before);
+  if (wanted.after_mark) {
+    std::string_view rest = std::string_view(first).substr(mark.size());
+    const auto blank = std::min(rest.find_first_not_of(" \n"), rest.size());
+    all.push_back(grammar::repeat(grammar::text(rest.substr(0, blank)), 0, 1));
+    all.push_back(grammar::text(rest.substr(blank)));
+  } else {
+    all.push_back(grammar::text(first));
+  }
+  all.push_back(call);
+  if (wanted.several) {
+    all.push_back(
+        grammar::repeat(
+            grammar::sequence(
+                {grammar::text(
+                     fmt::format("{}{}", parts.between, parts.before)
+                 ),
+                 call}
+            ),
+            0, grammar::kNoLimit
+        )
+    );
+  }
+  all.push_back(grammar::text(parts.end));
+  rules.root = rules.add("tool calls", grammar::sequence(std::move(all)));
+  return std::make_shared<const Grammar>(rules, kWho);
+}
 
 }  // namespace
 
@@ -104,63 +187,27 @@ std::shared_ptr<const Grammar> grammar_of_tool_call(
       to_json_line(std::string(name)), to_json_line(tools)
   );
   return grammar::recent_grammar(key, [&] {
-    return make_grammar(parts, tools, name, several);
+    return make_grammar(parts, {}, tools, {.name = name, .several = several});
   });
 }
 
-namespace {
-
-std::shared_ptr<const Grammar> make_grammar(
-    const Form& parts,
+std::shared_ptr<const Grammar> grammar_after_tool_call_mark(
+    ToolForm form,
     const Json& tools,
-    std::string_view name,
     bool several
 ) {
-  grammar::Rules rules;
-  std::vector<ExprPtr> ways;
-  for (const Json& tool : tools) {
-    const Json& function = function_of(tool);
-    const std::string own = function["name"].get<std::string>();
-    if (!name.empty() && own != name) continue;
-    ways.push_back(
-        grammar::sequence(
-            {grammar::text(
-                 fmt::format(
-                     "{}{{\"name\": {}, \"{}\": ", parts.before,
-                     to_json_line(own), parts.key
-                 )
-             ),
-             arguments_of(function, rules),
-             grammar::text(fmt::format("}}{}", parts.after))}
-        )
-    );
-  }
-  if (ways.empty()) {
-    throw UsageError(
-        name.empty()
-            ? fmt::format("{} there must be a tool to call", kWho)
-            : fmt::format("{} the tool '{}' must be on offer", kWho, name)
-    );
-  }
-  const ExprPtr one =
-      grammar::call(rules.add("a tool call", grammar::choice(std::move(ways))));
-  ExprPtr body = one;
-  if (several) {
-    body = grammar::sequence(
-        {one, grammar::repeat(
-                  grammar::sequence({grammar::text(parts.between), one}), 0,
-                  grammar::kNoLimit
-              )}
-    );
-  }
-  rules.root = rules.add(
-      "tool calls",
-      grammar::sequence(
-          {grammar::text(parts.begin), body, grammar::text(parts.end)}
-      )
+  const Form parts = form_of(form);
+  tool_names(tools);
+  const std::string key = fmt::format(
+      "tools after mark {} {} {}", tool_form_name(form), several,
+      to_json_line(tools)
   );
-  return std::make_shared<const Grammar>(rules, kWho);
+  return grammar::recent_grammar(key, [&] {
+    return make_grammar(
+        parts, tool_call_mark(form), tools,
+        {.several = several, .after_mark = true}
+    );
+  });
 }
 
-}  // namespace
 }  // namespace hearth::infer

@@ -41,18 +41,34 @@ std::size_t StateMask::bytes() const {
          open_.size() * sizeof(std::uint32_t) + (bits_ ? bits_->size() / 8 : 0);
 }
 
+namespace {
+
+// Whoever comes next charges its own, also where making a mask was too much.
+struct Uncharged {
+  std::unique_ptr<Stacks>& stacks;
+  ~Uncharged() { stacks->charge(nullptr); }
+};
+
+}  // namespace
+
 StateMasks::StateMasks(
     const Automaton& automaton,
     const GrammarVocabulary& vocabulary
 )
     : automaton_(&automaton),
       vocabulary_(&vocabulary),
+      completions_(automaton, vocabulary),
       stacks_(std::make_unique<Stacks>(automaton)) {}
 
-std::shared_ptr<const StateMask> StateMasks::of(StateId state) {
+std::shared_ptr<const StateMask> StateMasks::of(StateId state, Effort* effort) {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(state);
   if (found != known_.end()) return found->second;
+  if (stacks_->bytes() > kMaxStackBytes) {
+    stacks_ = std::make_unique<Stacks>(*automaton_);
+  }
+  stacks_->charge(effort);
+  const Uncharged after{stacks_};
   auto made = make(state);
   if (bytes_ + made->bytes() > kMaxBytes) {
     known_.clear();
@@ -64,14 +80,11 @@ std::shared_ptr<const StateMask> StateMasks::of(StateId state) {
 }
 
 std::shared_ptr<const StateMask> StateMasks::make(StateId state) {
-  if (stacks_->bytes() > kMaxStackBytes) {
-    stacks_ = std::make_unique<Stacks>(*automaton_);
-  }
   TokenSet tokens(vocabulary_->size());
   std::vector<std::uint32_t> open;
   const auto nodes = vocabulary_->nodes();
   scan_all(
-      *automaton_, *vocabulary_, stacks_, stacks_->alone(state),
+      *vocabulary_, stacks_, stacks_->alone(state),
       [&](std::uint32_t node, SetId set) {
         for (const std::int32_t id : vocabulary_->tokens(node)) tokens.add(id);
         if (nodes[node].end > node + 1 && stacks_->may_end(set)) {

@@ -42,13 +42,19 @@ class StateMasks {
   static constexpr std::size_t kMaxBytes = std::size_t{32} << 20;
 
   StateMasks(const Automaton& automaton, const GrammarVocabulary& vocabulary);
-  std::shared_ptr<const StateMask> of(StateId state);
+  // Making one that is not known yet is charged to the effort.
+  std::shared_ptr<const StateMask> of(StateId state, Effort* effort);
+  // Null where every text can be finished.
+  const Completions* completions() const {
+    return completions_.always() ? nullptr : &completions_;
+  }
 
  private:
   std::shared_ptr<const StateMask> make(StateId state);
 
   const Automaton* automaton_;
   const GrammarVocabulary* vocabulary_;
+  Completions completions_;
   std::mutex mutex_;
   std::unique_ptr<Stacks> stacks_;
   std::unordered_map<StateId, std::shared_ptr<const StateMask>> known_;
@@ -82,6 +88,8 @@ std::uint32_t scan(
       at = set == Stacks::kFinished ? node.end : at + 1;
     }
     if (--left == 0) {
+      // A step that is remembered costs little beside one that is not.
+      stacks.spend(kCheckEvery / 16);
       if (stacks.bytes() > kMaxStackBytes) return at;
       left = kCheckEvery;
     }
@@ -93,7 +101,6 @@ std::uint32_t scan(
 // afterwards.
 template <typename Seen>
 void scan_all(
-    const Automaton& automaton,
     const GrammarVocabulary& vocabulary,
     std::unique_ptr<Stacks>& stacks,
     SetId set,
@@ -105,7 +112,7 @@ void scan_all(
   path[0] = set;
   std::uint32_t at = 1;
   while ((at = scan(vocabulary, *stacks, at, end, path, seen)) < end) {
-    auto fresh = std::make_unique<Stacks>(automaton);
+    auto fresh = stacks->fresh();
     for (std::size_t i = 0; i < nodes[at].depth; ++i) {
       path[i] = stacks->copy_into(path[i], *fresh);
     }

@@ -29,8 +29,17 @@ void sort_unique(std::vector<Place>& places) {
 
 }  // namespace
 
-Stacks::Stacks(const Automaton& automaton)
-    : automaton_(&automaton), classes_(automaton.class_count()) {
+void Effort::give_up() {
+  throw UsageError(
+      "[infer.grammar] the grammar is too ambiguous: too many ways to read the "
+      "text must be looked at for its next token"
+  );
+}
+
+Stacks::Stacks(const Automaton& automaton, const Completions* completions)
+    : automaton_(&automaton),
+      completions_(completions),
+      classes_(automaton.class_count()) {
   std::vector<Place> none, end{{Automaton::kDone, 0}};
   intern_node(none);
   intern_node(end);
@@ -76,12 +85,14 @@ void Stacks::add(Place place) {
 
 void Stacks::visit(Place place) {
   const StateId state = place.state;
+  std::uint64_t looked_at = 1;
   if (state == Automaton::kDone || !automaton_->bytes(state).empty()) {
     kept_.push_back(place);
   }
   for (const StateId next : automaton_->skips(state)) add({next, place.below});
   if (automaton_->ends_rule(state)) {
     for (const Place& back : backs(place.below)) add(back);
+    looked_at += backs(place.below).size();
   }
   for (const CallEdge& call : automaton_->calls(state)) {
     const RuleEntry& rule = automaton_->rule(call.rule);
@@ -92,11 +103,13 @@ void Stacks::visit(Place place) {
     if (automaton_->only_ends(call.back)) {
       const auto ways = backs(place.below);
       callers.insert(callers.end(), ways.begin(), ways.end());
+      looked_at += ways.size();
     } else {
       callers.push_back({call.back, place.below});
     }
     if (rule.may_be_empty) add({call.back, place.below});
   }
+  spend(looked_at);
 }
 
 // Follows skips, returns and calls from what was added. A rule is entered once
@@ -109,7 +122,7 @@ SetId Stacks::close() {
         work_.pop_back();
         visit(place);
         if (seen_.size() > kMaxPlaces) {
-          throw Error(
+          throw UsageError(
               fmt::format(
                   "[infer.grammar] a text must stand at {} places of its "
                   "grammar at most: it is too ambiguous",
@@ -166,6 +179,33 @@ SetId Stacks::intern_set(std::vector<Place>& set) {
   next_.resize(next_.size() + classes_, -1);
   set_index_.emplace(hash, id);
   return id;
+}
+
+// What lies below has been looked at.
+bool Stacks::leads_out(const Place& place) const {
+  if (place.state == Automaton::kDone) return true;
+  const Completions::Leaving way = completions_->leaving(place.state);
+  if (way.at_end && node_finishes_[static_cast<std::size_t>(place.below)]) {
+    return true;
+  }
+  // A text cannot end inside a token.
+  return way.inside && place.below != kBottom;
+}
+
+bool Stacks::can_finish(SetId set) {
+  if (completions_ == nullptr) return true;
+  // Nodes are made after those they lead back to.
+  while (node_finishes_.size() < nodes_.size()) {
+    const auto node = static_cast<NodeId>(node_finishes_.size());
+    node_finishes_.push_back(
+        std::ranges::any_of(backs(node), [&](const Place& back) {
+          return leads_out(back);
+        })
+    );
+  }
+  return std::ranges::any_of(places(set), [&](const Place& place) {
+    return leads_out(place);
+  });
 }
 
 std::size_t Stacks::bytes() const {

@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "hearth/infer/grammar/automaton.h"
+#include "hearth/infer/grammar/completions.h"
 
 namespace hearth::infer::grammar {
 
@@ -26,6 +28,23 @@ struct Place {
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
+// How much may be looked at for one token, so that no grammar keeps everybody
+// waiting. Counted, not timed: the same text is refused everywhere.
+class Effort {
+ public:
+  explicit Effort(std::uint64_t most) : left_(most) {}
+  // Throws UsageError when that is more than is left.
+  void spend(std::uint64_t places) {
+    if (places > left_) give_up();
+    left_ -= places;
+  }
+  std::uint64_t left() const { return left_; }
+
+ private:
+  [[noreturn]] static void give_up();
+  std::uint64_t left_;
+};
+
 // Not for several threads at once.
 class Stacks {
  public:
@@ -35,7 +54,25 @@ class Stacks {
   // More places at once than this is an ambiguity nobody meant.
   static constexpr std::size_t kMaxPlaces = 20000;
 
-  explicit Stacks(const Automaton& automaton);
+  // Both must outlive it. completions may be null: then what lives can be
+  // finished.
+  explicit Stacks(
+      const Automaton& automaton,
+      const Completions* completions = nullptr
+  );
+  // An empty one of the same; what it does counts where this one's does.
+  std::unique_ptr<Stacks> fresh() const {
+    auto made = std::make_unique<Stacks>(*automaton_, completions_);
+    made->effort_ = effort_;
+    return made;
+  }
+
+  // What is done from now on counts there; null: nowhere.
+  void charge(Effort* effort) { effort_ = effort; }
+  Effort* effort() const { return effort_; }
+  void spend(std::uint64_t places) {
+    if (effort_ != nullptr) effort_->spend(places);
+  }
 
   // Before the first byte.
   SetId start();
@@ -57,6 +94,9 @@ class Stacks {
     const auto& at = sets_[static_cast<std::size_t>(set)];
     return std::span(places_).subspan(at.begin, at.size);
   }
+
+  // Whether a text that stands there at the end of a token can be finished.
+  bool can_finish(SetId set);
 
   // What it takes up; and the same set in another, new table.
   std::size_t bytes() const;
@@ -82,10 +122,15 @@ class Stacks {
       std::unordered_map<NodeId, NodeId>& copied
   ) const;
 
+  bool leads_out(const Place& place) const;
+
   const Automaton* automaton_;
+  const Completions* completions_;
   std::size_t classes_;
+  Effort* effort_ = nullptr;
   std::vector<Slice> nodes_, sets_;
   std::vector<Place> backs_, places_;
+  std::vector<bool> node_finishes_;  // of nodes looked at, from the first on
   std::vector<SetId> next_;  // by set and class of byte; -1: not yet known
   std::unordered_multimap<std::size_t, std::int32_t> node_index_, set_index_;
   // While a set is made.

@@ -11,6 +11,7 @@
 
 namespace hearth::infer {
 
+using grammar::Effort;
 using grammar::kMaxStackBytes;
 using grammar::Place;
 using grammar::SetId;
@@ -18,11 +19,30 @@ using grammar::Stacks;
 using grammar::StateMasks;
 using grammar::TokenSet;
 
+namespace {
+
+// Places that a mask, or the reading of a text, may look at: a reserve for what
+// is hard once, and what each token adds to it.
+constexpr std::uint64_t kReserve = 2'000'000, kPerToken = 50'000;
+
+}  // namespace
+
 std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
     const std::vector<std::string>& token_bytes,
     std::vector<std::int32_t> stop_ids
 ) {
   return std::make_shared<GrammarVocabulary>(token_bytes, std::move(stop_ids));
+}
+
+bool is_whole_text(const Grammar& grammar, std::string_view text) {
+  Stacks stacks(grammar.automaton());
+  Effort effort(kReserve);
+  stacks.charge(&effort);
+  SetId set = stacks.start();
+  for (const char byte : text) {
+    set = stacks.step(set, static_cast<std::uint8_t>(byte));
+  }
+  return stacks.may_end(set);
 }
 
 std::shared_ptr<StateMasks> Grammar::masks(
@@ -42,8 +62,7 @@ std::shared_ptr<StateMasks> Grammar::masks(
 struct GrammarState::State {
   // Stacks of one text and of its copies, with the masks of where they stood.
   struct Table {
-    explicit Table(const grammar::Automaton& automaton)
-        : stacks(std::make_unique<Stacks>(automaton)) {}
+    explicit Table(std::unique_ptr<Stacks> empty) : stacks(std::move(empty)) {}
 
     static constexpr std::size_t kMaxMasks = 128;
     std::mutex mutex;
@@ -56,26 +75,56 @@ struct GrammarState::State {
   std::shared_ptr<StateMasks> state_masks;
   std::shared_ptr<Table> table;
   SetId set = Stacks::kDead;
+  std::uint64_t reserve = kReserve;
   bool stopped = false;
 
   // Copies of this state keep the table they have.
   void renew_table() {
-    auto fresh = std::make_shared<Table>(grammar->automaton());
+    auto fresh = std::make_shared<Table>(table->stacks->fresh());
+    table->stacks->charge(nullptr);
     set = table->stacks->copy_into(set, *fresh->stacks);
     table = std::move(fresh);
   }
   bool crowded() const { return table->stacks->bytes() > kMaxStackBytes; }
   bool may_end() const { return stopped || table->stacks->may_end(set); }
 
+  // While one of these lives, what is done counts.
+  class Charged {
+   public:
+    Charged(State& state, Effort& effort) : state_(state) {
+      state_.table->stacks->charge(&effort);
+    }
+    ~Charged() { state_.table->stacks->charge(nullptr); }
+    Charged(const Charged&) = delete;
+    Charged& operator=(const Charged&) = delete;
+
+   private:
+    State& state_;
+  };
+
+  bool walk(std::string_view bytes);
+  // A node's tokens, unless nothing could follow them.
+  void add_tokens(
+      TokenSet& tokens,
+      std::uint32_t node,
+      SetId after,
+      Stacks& stacks
+  ) const {
+    const auto ids = vocabulary->tokens(node);
+    if (ids.empty() || !stacks.can_finish(after)) return;
+    for (const std::int32_t id : ids) tokens.add(id);
+  }
   std::shared_ptr<const TokenSet> mask();
   bool mask_by_state(TokenSet& tokens);
   bool mask_by_scan(TokenSet& tokens);
 };
 
 // By what is known of each state that the text may stand in. Gives up where
-// that is more work than going through the vocabulary.
+// that is more work than going through the vocabulary, or where it matters
+// what lies below.
 bool GrammarState::State::mask_by_state(TokenSet& tokens) {
   constexpr std::size_t kManyPlaces = 16;
+  if (state_masks->completions() != nullptr) return false;
   Stacks& stacks = *table->stacks;
   const auto span = stacks.places(set);
   if (span.size() > kManyPlaces) return false;
@@ -87,7 +136,7 @@ bool GrammarState::State::mask_by_state(TokenSet& tokens) {
   };
   for (const Place& place : places) {
     if (place.state == grammar::Automaton::kDone) continue;
-    const auto known = state_masks->of(place.state);
+    const auto known = state_masks->of(place.state, stacks.effort());
     known->add_to(tokens);
     if (known->open().empty()) continue;
     const SetId after = stacks.returns(place.below);
@@ -107,8 +156,8 @@ bool GrammarState::State::mask_by_scan(TokenSet& tokens) {
   std::vector<SetId> path(vocabulary->max_depth() + 1, Stacks::kDead);
   path[0] = set;
   const auto end = static_cast<std::uint32_t>(vocabulary->node_count());
-  const auto seen = [&](std::uint32_t node, SetId) {
-    for (const std::int32_t id : vocabulary->tokens(node)) tokens.add(id);
+  const auto seen = [&](std::uint32_t node, SetId after) {
+    add_tokens(tokens, node, after, *table->stacks);
   };
   return scan(*vocabulary, *table->stacks, 1, end, path, seen) >= end;
 }
@@ -120,14 +169,11 @@ std::shared_ptr<const TokenSet> GrammarState::State::mask() {
   if (crowded()) renew_table();
   if (!mask_by_state(*tokens) && !mask_by_scan(*tokens)) {
     // Too much for the text's own stacks.
-    auto stacks = std::make_unique<Stacks>(grammar->automaton());
+    auto stacks = table->stacks->fresh();
     const SetId copy = table->stacks->copy_into(set, *stacks);
-    scan_all(
-        grammar->automaton(), *vocabulary, stacks, copy,
-        [&](std::uint32_t node, SetId) {
-          for (const auto id : vocabulary->tokens(node)) tokens->add(id);
-        }
-    );
+    scan_all(*vocabulary, stacks, copy, [&](std::uint32_t node, SetId after) {
+      add_tokens(*tokens, node, after, *stacks);
+    });
   }
   if (table->stacks->may_end(set)) {
     for (const std::int32_t id : vocabulary->stop_ids()) tokens->add(id);
@@ -145,8 +191,19 @@ GrammarState::GrammarState(
   state_->grammar = std::move(grammar);
   state_->vocabulary = std::move(vocabulary);
   state_->state_masks = state_->grammar->masks(state_->vocabulary);
-  state_->table = std::make_shared<State::Table>(state_->grammar->automaton());
-  state_->set = state_->table->stacks->start();
+  state_->table = std::make_shared<State::Table>(std::make_unique<Stacks>(
+      state_->grammar->automaton(), state_->state_masks->completions()
+  ));
+  Effort effort(kReserve);
+  const State::Charged charged(*state_, effort);
+  Stacks& stacks = *state_->table->stacks;
+  state_->set = stacks.start();
+  if (!stacks.can_finish(state_->set)) {
+    throw UsageError(
+        "[infer.GrammarState] the vocabulary's tokens must be able to write a "
+        "text of the grammar, they can write none"
+    );
+  }
 }
 
 GrammarState::GrammarState(const GrammarState& other)
@@ -177,14 +234,31 @@ void GrammarState::mask(std::span<float> logits) {
   }
   const auto table = state_->table;  // it may be renewed
   const std::lock_guard lock(table->mutex);
+  Effort effort(state_->reserve);
+  const State::Charged charged(*state_, effort);
   const auto tokens = state_->mask();
+  state_->reserve = std::min(kReserve, effort.left() + kPerToken);
   if (tokens->empty() && !state_->may_end()) {
     throw Error(
-        "[infer.GrammarState::mask] the vocabulary must have a token for each "
-        "byte of the grammar, none can follow here"
+        "[infer.GrammarState::mask] a token must be able to follow here, the "
+        "vocabulary has none"
     );
   }
   tokens->mask(logits);
+}
+
+// False where the grammar ends before the bytes do.
+bool GrammarState::State::walk(std::string_view bytes) {
+  Effort effort(kReserve);
+  const Charged charged(*this, effort);
+  if (crowded()) renew_table();
+  SetId at = set;
+  for (const char byte : bytes) {
+    at = table->stacks->step(at, static_cast<std::uint8_t>(byte));
+    if (at == Stacks::kDead) return false;
+  }
+  set = at;
+  return true;
 }
 
 void GrammarState::accept(std::int32_t id) {
@@ -207,14 +281,17 @@ void GrammarState::accept(std::int32_t id) {
     return;
   }
   const std::string_view bytes = vocabulary.bytes_of(id);
-  if (state_->stopped || bytes.empty()) refuse();
-  if (state_->crowded()) state_->renew_table();
-  SetId set = state_->set;
-  for (const char byte : bytes) {
-    set = state_->table->stacks->step(set, static_cast<std::uint8_t>(byte));
-    if (set == Stacks::kDead) refuse();
-  }
-  state_->set = set;
+  if (state_->stopped || bytes.empty() || !state_->walk(bytes)) refuse();
+}
+
+void GrammarState::accept_bytes(std::string_view bytes) {
+  const auto table = state_->table;
+  const std::lock_guard lock(table->mutex);
+  if (!state_->stopped && state_->walk(bytes)) return;
+  throw Error(
+      "[infer.GrammarState::accept_bytes] the text must be one that the "
+      "grammar allows here"
+  );
 }
 
 bool GrammarState::may_end() const {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -159,13 +161,151 @@ TEST(GrammarState, LongTextsStaySmall) {
   EXPECT_TRUE(nested.must_end());
 }
 
-TEST(GrammarState, NeedsTokensForTheBytesOfTheGrammar) {
-  const auto letters = grammar_vocabulary({"a", "b", ""}, {2});
-  GrammarState state(grammar_of_gbnf("root ::= \"a\" \"c\""), letters);
-  std::vector<float> logits(3);
+// Every letter doubles the ways to read the text.
+TEST(GrammarState, AGrammarThatTakesTooLongIsGivenUp) {
+  const TestVocabulary vocabulary;
+  const auto grammar = grammar_of_gbnf(
+      "root ::= a\na ::= [a-z ] (a b | a c | b a | \"\")\n"
+      "b ::= [a-z ] (b c | c | \"\")\nc ::= [a-z ] (c a | \"\")"
+  );
+  const auto letters_until_refused = [&] {
+    GrammarState state(grammar, vocabulary.made);
+    int letters = 0;
+    try {
+      for (; letters < 500; ++letters) {
+        vocabulary.allowed(state);
+        state.accept('a');
+      }
+    } catch (const UsageError&) {
+    }
+    return letters;
+  };
+  const int letters = letters_until_refused();
+  EXPECT_GT(letters, 5);
+  EXPECT_LT(letters, 500);
+  // What one text used up is not missing to the next.
+  EXPECT_GE(letters_until_refused(), letters);
+}
+
+// The tokens that may come next, as one text each; the last one stops.
+std::vector<std::string> choices(
+    GrammarState& state,
+    const std::vector<std::string>& tokens
+) {
+  std::vector<float> logits(tokens.size() + 1);
   state.mask(logits);
-  state.accept(0);
-  EXPECT_THROW(state.mask(logits), Error);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!std::isinf(logits[i])) out.push_back(tokens[i]);
+  }
+  if (!std::isinf(logits.back())) out.emplace_back("end");
+  return out;
+}
+
+struct FewTokens {
+  const char* what;
+  const char* source;
+  std::vector<std::string> tokens;
+  // Before each token, what may come; the first of them is taken.
+  std::vector<std::vector<std::string>> path;
+};
+
+TEST(GrammarState, NoTokenLeadsToWhereNothingFollows) {
+  const FewTokens cases[] = {
+      {"a byte that no token has",
+       "root ::= \"ax\" | \"bc\"",
+       {"a", "b", "c"},
+       {{"b"}, {"c"}}},
+      {"a byte that only other characters have",
+       "root ::= \"aã\" | \"bc\"",
+       {"a", "b", "c", "é", "£"},
+       {{"b"}, {"c"}}},
+      {"a byte that only stands in longer tokens",
+       "root ::= \"ab\" | \"c\"",
+       {"a", "bc", "c"},
+       {{"c"}}},
+      {"a token that goes past it",
+       "root ::= \"ab\" | \"c\"",
+       {"a", "bc", "c", "ab"},
+       {{"c", "ab"}}},
+      {"what comes after a rule that calls itself",
+       "root ::= item \"x\" | item \"y\" \"c\"\n"
+       "item ::= \"(\" item \")\" | \"i\" | \"x\"",
+       {"(", ")", "i", "y", "c"},
+       {{"(", "i"}, {"(", "i"}, {"(", "i"}}},
+      {"nothing can close it",
+       "root ::= item \"!\"\nitem ::= \"(\" item \")\" | \"i\"",
+       {"(", "i", "!"},
+       {{"i"}, {"!"}}},
+      {"a token over the end of a rule",
+       "root ::= item \"!\"\nitem ::= \"(\" item \")\" | \"i\"",
+       {"i", "(", ")!", ")"},
+       {{"("}, {"i", "("}, {")!"}}},
+      {"repeats that may end",
+       "root ::= [a-z]* \"?\"? ",
+       {"m", "n"},
+       {{"m", "n", "end"}, {"m", "n", "end"}}},
+  };
+  for (const FewTokens& c : cases) {
+    auto tokens = c.tokens;
+    tokens.emplace_back();
+    const auto stop = static_cast<std::int32_t>(c.tokens.size());
+    GrammarState state(
+        grammar_of_gbnf(c.source), grammar_vocabulary(tokens, {stop})
+    );
+    for (const auto& wanted : c.path) {
+      EXPECT_EQ(choices(state, c.tokens), wanted) << c.what;
+      const auto at = std::ranges::find(c.tokens, wanted.front());
+      state.accept(static_cast<std::int32_t>(at - c.tokens.begin()));
+    }
+  }
+}
+
+// With tokens of whole characters alone, every text that is begun is ended.
+TEST(GrammarState, TextsOfFewTokensAreFinished) {
+  std::vector<std::string> tokens;
+  for (const char* t :
+       {"{", "}", "[", "]", ",", ":", "\"", "1", "0", "a", "é", "name",
+        "\"name\"", "true", "中", " "}) {
+    tokens.emplace_back(t);
+  }
+  const auto stop = static_cast<std::int32_t>(tokens.size());
+  tokens.emplace_back();
+  const auto vocabulary = grammar_vocabulary(tokens, {stop});
+  const auto grammar = grammar_of_schema(parse_json(
+      R"({"type": "object", "required": ["name"], "properties": {
+        "name": {"enum": ["aã", "中a", "é", "né"]},
+        "kind": {"enum": ["b", "a", null, true, false]},
+        "more": {"type": "array", "items": {"$ref": "#"}}}})",
+      "schema"
+  ));
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    GrammarState state(grammar, vocabulary);
+    std::string text;
+    for (int i = 0; i < 40 && !state.must_end(); ++i) {
+      std::vector<float> logits(tokens.size());
+      state.mask(logits);
+      std::vector<std::int32_t> ids;
+      for (std::int32_t id = 0; id <= stop; ++id) {
+        if (!std::isinf(logits[static_cast<std::size_t>(id)])) {
+          ids.push_back(id);
+        }
+      }
+      ASSERT_FALSE(ids.empty()) << text;
+      const std::int32_t id = ids[random() % ids.size()];
+      state.accept(id);
+      text += tokens[static_cast<std::size_t>(id)];
+    }
+  }
+}
+
+TEST(GrammarState, NeedsTokensForSomeTextOfTheGrammar) {
+  const auto letters = grammar_vocabulary({"a", "b", ""}, {2});
+  EXPECT_THROW(
+      GrammarState(grammar_of_gbnf("root ::= \"a\" \"c\""), letters), UsageError
+  );
+  GrammarState state(grammar_of_gbnf("root ::= \"a\" \"c\"?"), letters);
   std::vector<float> few(2);
   EXPECT_THROW(state.mask(few), UsageError);
   EXPECT_THROW(grammar_vocabulary({"a"}, {1}), UsageError);

@@ -87,10 +87,54 @@ GrammarVocabulary::GrammarVocabulary(
   Node last;
   last.first_token = static_cast<std::uint32_t>(tokens_.size());
   nodes_.push_back(last);
+  // Nodes of single bytes follow each other by their bytes.
+  for (std::uint32_t c = 1; c < node_count(); c = nodes_[c].end) {
+    if (!tokens(c).empty()) single_before_.at(nodes_[c].byte + 1U) = 1;
+  }
+  std::partial_sum(
+      single_before_.begin(), single_before_.end(), single_before_.begin()
+  );
 }
 
 bool GrammarVocabulary::is_stop(std::int32_t id) const {
   return std::binary_search(stop_ids_.begin(), stop_ids_.end(), id);
+}
+
+// Walks the tree from every place that whole tokens reach.
+bool GrammarVocabulary::is_made_of_others(std::string_view bytes) const {
+  std::vector<bool> reached(bytes.size() + 1);
+  reached[0] = true;
+  for (std::size_t from = 0; from < bytes.size(); ++from) {
+    if (!reached[from]) continue;
+    std::uint32_t node = 0;
+    for (std::size_t at = from; at < bytes.size(); ++at) {
+      const auto byte = static_cast<std::uint8_t>(bytes[at]);
+      const std::uint32_t end = nodes_[node].end;
+      std::uint32_t child = node + 1;
+      while (child < end && nodes_[child].byte != byte) {
+        child = nodes_[child].end;
+      }
+      if (child >= end) break;
+      node = child;
+      const bool itself = from == 0 && at + 1 == bytes.size();
+      if (!tokens(node).empty() && !itself) reached[at + 1] = true;
+    }
+  }
+  return reached.back();
+}
+
+const GrammarVocabulary& GrammarVocabulary::shortest() const {
+  std::call_once(shortest_once_, [&] {
+    std::vector<std::string> kept(size());
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const std::string_view bytes = bytes_of(static_cast<std::int32_t>(i));
+      if (!is_made_of_others(bytes)) kept[i] = bytes;
+    }
+    shortest_ = std::make_unique<const GrammarVocabulary>(
+        kept, std::vector<std::int32_t>()
+    );
+  });
+  return *shortest_;
 }
 
 }  // namespace hearth::infer

@@ -1,7 +1,10 @@
 #pragma once
 // Every token's bytes as one tree, laid out so that a walk is a scan: a node
 // is followed by its subtree, and says where that ends.
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,13 +47,28 @@ class GrammarVocabulary {
   bool is_stop(std::int32_t id) const;
   std::span<const std::int32_t> stop_ids() const { return stop_ids_; }
 
+  // Whether each of these bytes is a token by itself.
+  bool has_bytes(std::uint8_t first, std::uint8_t last) const {
+    const int count = last - first + 1;
+    return single_before_[last + std::size_t{1}] - single_before_[first] ==
+           count;
+  }
+  // The tokens that no others make up: what can be written with these can be
+  // written, and there are far fewer of them. Made when it is first asked for.
+  const GrammarVocabulary& shortest() const;
+
  private:
+  bool is_made_of_others(std::string_view bytes) const;
+
   std::vector<Node> nodes_;
   std::vector<std::int32_t> tokens_;
   std::vector<std::uint32_t> starts_;
   std::string text_;
   std::vector<std::int32_t> stop_ids_;
   std::size_t max_depth_ = 0;
+  std::array<int, 257> single_before_{};  // tokens of one smaller byte
+  mutable std::once_flag shortest_once_;
+  mutable std::unique_ptr<const GrammarVocabulary> shortest_;
 };
 
 }  // namespace hearth::infer
