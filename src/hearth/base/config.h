@@ -288,7 +288,10 @@ class ConfigReader {
   void apply(const YamlNode& recipe);
   // Sets one "path=value" from the command line; value is YAML, and null for
   // an optional section switches it off.
-  void apply_override(std::string_view assignment);
+  void apply_override(
+      std::string_view assignment,
+      std::string_view origin = "command line"
+  );
   // Sets a value on behalf of something else, such as an environment variable.
   void apply_value(
       std::string_view path,

@@ -177,7 +177,10 @@ bool ConfigReader::is_override(std::string_view word) {
          });
 }
 
-void ConfigReader::apply_override(std::string_view assignment) {
+void ConfigReader::apply_override(
+    std::string_view assignment,
+    std::string_view origin
+) {
   if (!is_override(assignment)) {
     throw UsageError(
         fmt::format(
@@ -186,10 +189,15 @@ void ConfigReader::apply_override(std::string_view assignment) {
     );
   }
   const auto equals = assignment.find('=');
-  apply_value(
-      assignment.substr(0, equals), assignment.substr(equals + 1),
-      "command line"
-  );
+  const std::string_view path = assignment.substr(0, equals);
+  const std::string_view value = assignment.substr(equals + 1);
+  const Section* section = find_section(std::string(path));
+  if (section != nullptr && !section->remove && value == "null") {
+    throw UsageError(
+        fmt::format("{} must be a section with keys, got null", path)
+    );
+  }
+  apply_value(path, value, origin);
 }
 
 void ConfigReader::apply_value(

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +57,11 @@ TEST_F(Files, ErrorsNameTheFile) {
   }
   EXPECT_THROW(MappedFile{folder.string()}, IoError);
   EXPECT_THROW(read_text_file(at("missing")), IoError);
+}
+
+TEST_F(Files, APipeIsNotWaitedAt) {
+  ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
+  EXPECT_THROW(MappedFile{at("pipe")}, IoError);
 }
 
 TEST_F(Files, AFileTooLargeIsRefused) {

@@ -15,8 +15,13 @@ struct Position {
   long line = 1, column = 1;
 };
 
-Position position_of(std::string_view text, std::size_t offset) {
+Position position_of(
+    std::string_view text,
+    std::size_t offset,
+    long first_line
+) {
   Position p;
+  p.line = first_line;
   for (const char c : text.substr(0, std::min(offset, text.size()))) {
     if (c == '\n') {
       ++p.line;
@@ -30,7 +35,12 @@ Position position_of(std::string_view text, std::size_t offset) {
 
 // nlohmann's parser recurses nowhere but its values do when they are freed or
 // walked, so nesting is counted before anything is built.
-void check_depth(std::string_view text, std::string_view name, int max_depth) {
+void check_depth(
+    std::string_view text,
+    std::string_view name,
+    int max_depth,
+    long first_line
+) {
   int depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -46,7 +56,7 @@ void check_depth(std::string_view text, std::string_view name, int max_depth) {
     } else if (c == '[' || c == '{') {
       if (++depth > max_depth) {
         throw FormatError::at(
-            name, position_of(text, i).line,
+            name, position_of(text, i, first_line).line,
             fmt::format("JSON must nest at most {} deep", max_depth)
         );
       }
@@ -75,7 +85,8 @@ std::string plain_reason(std::string_view what) {
 Json parse_json(
     std::string_view text,
     std::string_view name,
-    const JsonLimits& limits
+    const JsonLimits& limits,
+    long first_line
 ) {
   if (text.size() > limits.max_bytes) {
     throw FormatError(
@@ -85,11 +96,12 @@ Json parse_json(
         )
     );
   }
-  check_depth(text, name, limits.max_depth);
+  check_depth(text, name, limits.max_depth, first_line);
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {
-    const Position p = position_of(text, e.byte > 0 ? e.byte - 1 : 0);
+    const Position p =
+        position_of(text, e.byte > 0 ? e.byte - 1 : 0, first_line);
     throw FormatError(
         fmt::format(
             "{}:{}:{}: not JSON: {}", name, p.line, p.column,

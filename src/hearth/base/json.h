@@ -16,11 +16,13 @@ struct JsonLimits {
   int max_depth = 64;
 };
 
-// `name` stands for the text in errors, usually its file.
+// `name` stands for the text in errors, usually its file, and first_line for
+// where in it the text begins.
 Json parse_json(
     std::string_view text,
     std::string_view name,
-    const JsonLimits& limits = {}
+    const JsonLimits& limits = {},
+    long first_line = 1
 );
 Json read_json_file(const std::string& path, const JsonLimits& limits = {});
 

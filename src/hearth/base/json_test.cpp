@@ -27,6 +27,19 @@ TEST(Json, ErrorsSayWhere) {
   EXPECT_NE(e.find("not JSON"), std::string::npos) << e;
 }
 
+TEST(Json, ALineOfAFileIsNamedByItsNumber) {
+  const auto where = [](std::string_view text) -> std::string {
+    try {
+      parse_json(text, "a.jsonl", {.max_depth = 2}, 7);
+    } catch (const FormatError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(where("{\"a\": tru}").starts_with("a.jsonl:7:10: not JSON"));
+  EXPECT_TRUE(where("[[[]]]").starts_with("a.jsonl:7: JSON must nest"));
+}
+
 TEST(Json, BrokenDocumentsAreRefused) {
   for (const char* text :
        {"", "{", "[1,]", "{\"a\"}", "nul", "\"\\x\"", "1 2", "{'a':1}",

@@ -9,18 +9,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
 
 namespace hearth {
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const FileHandle file = FileHandle::open(path, O_RDONLY, "open");
+  // A pipe nobody writes to is not waited at: it cannot be mapped anyway.
+  const FileHandle file = FileHandle::open(path, O_RDONLY | O_NONBLOCK, "open");
   struct stat info{};
   if (fstat(file.get(), &info) != 0) throw IoError::from_errno("read", path);
   if (!S_ISREG(info.st_mode)) {
-    errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
-    throw IoError::from_errno("map", path);
+    throw IoError(
+        fmt::format(
+            "cannot map {}: {}", path,
+            S_ISDIR(info.st_mode) ? "it is a folder" : "it is no regular file"
+        )
+    );
   }
   size_ = static_cast<std::size_t>(info.st_size);
   if (size_ == 0) return;

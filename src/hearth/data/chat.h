@@ -56,6 +56,10 @@ class ChatTemplate {
 
   // As it was given.
   const std::string& source() const { return source_; }
+  // Whether the template reads this variable, key of a message, or word.
+  bool mentions(std::string_view word) const {
+    return template_.mentions(word);
+  }
 
   // Spans come from {% generation %} where the template has it. Otherwise the
   // turn's place is found by rendering the conversation up to it, and where
@@ -83,15 +87,19 @@ class ChatTemplate {
 class ChatTemplates {
  public:
   // From a .jinja or .gguf file, a tokenizer's folder, or a file inside it.
-  // Throws FormatError when there is no template.
+  // tokens_from: the model or tokenizer whose bos_token, eos_token and so on
+  // it is to have; empty: those beside it. Throws FormatError when there is no
+  // template.
   static ChatTemplates load(
       const std::string& path,
-      const TemplateLimits& limits = {}
+      const TemplateLimits& limits = {},
+      const std::string& tokens_from = {}
   );
   // Nothing when there is no template.
   static std::optional<ChatTemplates> find(
       const std::string& path,
-      const TemplateLimits& limits = {}
+      const TemplateLimits& limits = {},
+      const std::string& tokens_from = {}
   );
   // "tool_use" when there are tools and such a template, else the default; or
   // the one called `name`.

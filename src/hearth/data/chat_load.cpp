@@ -75,9 +75,11 @@ void add_template_files(const fs::path& folder, Sources& sources) {
   }
 }
 
-// A GGUF file has its templates and special tokens in its metadata.
-void add_gguf(const std::string& path, Sources& sources, Json& tokens) {
-  const io::GgufMetadata metadata = io::GgufMetadata::read(path);
+void add_gguf_templates(
+    const io::GgufMetadata& metadata,
+    const std::string& path,
+    Sources& sources
+) {
   constexpr std::string_view kKey = "tokenizer.chat_template";
   for (const auto& [key, value] : metadata.all()) {
     const auto* text = std::get_if<std::string>(&value);
@@ -86,7 +88,11 @@ void add_gguf(const std::string& path, Sources& sources, Json& tokens) {
     if (rest.empty()) sources["default"] = {*text, path};
     if (rest.starts_with('.')) sources[rest.substr(1)] = {*text, path};
   }
-  if (!metadata.contains("tokenizer.ggml.tokens")) return;
+}
+
+Json gguf_tokens(const io::GgufMetadata& metadata) {
+  Json tokens = Json::object();
+  if (!metadata.contains("tokenizer.ggml.tokens")) return tokens;
   const auto& spelled = metadata.texts("tokenizer.ggml.tokens");
   const std::pair<const char*, const char*> kinds[] = {
       {"bos", "bos_token"},
@@ -102,38 +108,69 @@ void add_gguf(const std::string& path, Sources& sources, Json& tokens) {
       tokens[name] = spelled[static_cast<std::size_t>(id)];
     }
   }
+  return tokens;
+}
+
+bool is_gguf(const fs::path& path) {
+  return !fs::is_directory(path) && path.extension() == ".gguf";
+}
+
+fs::path folder_of(const fs::path& path) {
+  return fs::is_directory(path) ? path : path.parent_path();
+}
+
+// Calls with each config beside a tokenizer, and its file.
+template <class Body>
+void for_each_config(const fs::path& folder, Body body) {
+  for (const char* name :
+       {"tokenizer_config.json", "special_tokens_map.json",
+        "chat_template.json"}) {
+    if (!fs::is_regular_file(folder / name)) continue;
+    const std::string file = (folder / name).string();
+    const Json config = read_json_file(file);
+    if (config.is_object()) body(config, file);
+  }
+}
+
+Json special_tokens(const fs::path& path) {
+  if (is_gguf(path)) {
+    return gguf_tokens(io::GgufMetadata::read(path.string()));
+  }
+  Json tokens = Json::object();
+  for_each_config(folder_of(path), [&](const Json& config, const auto&) {
+    add_special_tokens(config, tokens);
+  });
+  return tokens;
 }
 
 }  // namespace
 
 std::optional<ChatTemplates> ChatTemplates::find(
     const std::string& path,
-    const TemplateLimits& limits
+    const TemplateLimits& limits,
+    const std::string& tokens_from
 ) {
   const fs::path given(path);
   Sources sources;
-  Json tokens = Json::object();
-  const bool single = !fs::is_directory(given) && given.extension() == ".jinja";
-  const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
-  const bool gguf = !fs::is_directory(given) && given.extension() == ".gguf";
-  if (gguf) {
-    add_gguf(path, sources, tokens);
-  } else if (single) {
+  Json tokens;
+  if (is_gguf(given)) {
+    const auto metadata = io::GgufMetadata::read(path);
+    add_gguf_templates(metadata, path, sources);
+    if (tokens_from.empty()) tokens = gguf_tokens(metadata);
+  } else if (!fs::is_directory(given) && given.extension() == ".jinja") {
     sources["default"] = {read_text(given), path};
   } else {
-    add_template_files(folder, sources);
-  }
-  for (const char* name :
-       {"tokenizer_config.json", "special_tokens_map.json",
-        "chat_template.json"}) {
-    if (gguf || !fs::is_regular_file(folder / name)) continue;
-    const std::string file = (folder / name).string();
-    const Json config = read_json_file(file);
-    if (!config.is_object()) continue;
-    add_special_tokens(config, tokens);
-    if (!single) add_templates(config, file, sources);
+    add_template_files(folder_of(given), sources);
+    for_each_config(
+        folder_of(given), [&](const Json& config, const std::string& file) {
+          add_templates(config, file, sources);
+        }
+    );
   }
   if (sources.empty()) return {};
+  if (tokens.is_null()) {
+    tokens = special_tokens(tokens_from.empty() ? path : tokens_from);
+  }
   ChatTemplates made;
   for (const auto& [name, source] : sources) {
     made.by_name_.try_emplace(name, source.text, tokens, limits, source.file);
@@ -143,9 +180,10 @@ std::optional<ChatTemplates> ChatTemplates::find(
 
 ChatTemplates ChatTemplates::load(
     const std::string& path,
-    const TemplateLimits& limits
+    const TemplateLimits& limits,
+    const std::string& tokens_from
 ) {
-  auto found = find(path, limits);
+  auto found = find(path, limits, tokens_from);
   if (found) return std::move(*found);
   throw FormatError(
       "[data.chat] " + path + " must have a chat template",

@@ -373,6 +373,18 @@ TEST(ChatTemplates, LoadsFoldersFilesAndNamedTemplates) {
   const auto single =
       ChatTemplates::load((folder / "chat_template.jinja").string());
   EXPECT_EQ(single.choose(true).render(dialogue(), {}), "J<e>");
+  // A template from elsewhere, with this model's tokens.
+  const fs::path own = fs::path(testing::TempDir()) / "hearth_chat_own.jinja";
+  std::ofstream(own) << "O{{ bos_token }}{{ eos_token }}";
+  const auto rendered = [&](const std::string& tokens_from) {
+    return ChatTemplates::load(own.string(), {}, tokens_from)
+        .choose(false)
+        .render(dialogue(), {});
+  };
+  EXPECT_EQ(rendered({}), "O");
+  EXPECT_EQ(rendered(folder.string()), "O<b><e>");
+  EXPECT_EQ(rendered((folder / "tokenizer_config.json").string()), "O<b><e>");
+  fs::remove(own);
   fs::remove_all(folder);
   fs::create_directories(folder);
   EXPECT_THROW(ChatTemplates::load(folder.string()), FormatError);

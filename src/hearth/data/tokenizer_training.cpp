@@ -245,7 +245,9 @@ TrainedTokenizer train_tokenizer(
   }
   if (trainer.words() == 0) {
     throw UsageError(
-        "[data.train_tokenizer] the training data must hold text, got none"
+        "[data.train_tokenizer] the training data must hold text, got none",
+        "records have text, prompt and completion, or messages; other names "
+        "are given by data.fields, and hearth data inspect shows bad lines"
     );
   }
   fs::create_directories(folder);

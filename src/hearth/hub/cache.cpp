@@ -12,6 +12,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/hub/message_impl.h"
 
 namespace hearth::hub {
@@ -180,6 +181,34 @@ void RepoCache::remember_commit(
     return;
   }
   write_file_atomically(path, commit);
+}
+
+std::string RepoCache::absent(
+    const std::string& commit,
+    const std::string& file
+) const {
+  return folder_ + "/.no_exist/" + commit + "/" + file;
+}
+
+bool RepoCache::known_absent(
+    const std::string& commit,
+    const std::string& file
+) const {
+  std::error_code error;
+  return fs::is_regular_file(absent(commit, file), error);
+}
+
+void RepoCache::note_absent(
+    const std::string& commit,
+    const std::string& file
+) const {
+  if (known_absent(commit, file)) return;
+  try {
+    make_folder(fs::path(absent(commit, file)).parent_path());
+    write_file_atomically(absent(commit, file), "");
+  } catch (const Error& e) {
+    log_debug("{}", e.what());
+  }
 }
 
 std::uint64_t RepoCache::free_bytes() const {

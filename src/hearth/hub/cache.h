@@ -4,6 +4,7 @@
 //   models--ORG--NAME/blobs/OID.incomplete         the first part of them
 //   models--ORG--NAME/snapshots/COMMIT/dir/FILE -> ../../../blobs/OID
 //   models--ORG--NAME/refs/REVISION                the commit, as text
+//   models--ORG--NAME/.no_exist/COMMIT/FILE        the commit has no such file
 //   .locks/models--ORG--NAME/OID.lock
 // A blob is verified before it has its name, so whatever has one is whole.
 #include <cstdint>
@@ -56,11 +57,18 @@ class RepoCache {
       const std::string& commit
   ) const;
 
+  // Whether somebody has asked the hub for the file, and it is not there.
+  bool known_absent(const std::string& commit, const std::string& file) const;
+  // Only advice: a cache that cannot be written to stays as it is.
+  void note_absent(const std::string& commit, const std::string& file) const;
+
   // Bytes free to us where the cache is.
   std::uint64_t free_bytes() const;
 
  private:
   std::string cache_, folder_, locks_;
+
+  std::string absent(const std::string& commit, const std::string& file) const;
 };
 
 }  // namespace hearth::hub

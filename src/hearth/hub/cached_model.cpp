@@ -65,15 +65,23 @@ bool has_safetensors(const std::string& folder) {
   );
 }
 
-void look_for_model(const RepoName& repo, CachedModel& out) {
+void look_for_model(
+    const RepoCache& cache,
+    const RepoName& repo,
+    CachedModel& out
+) {
   const std::string folder = std::exchange(out.path, {});
-  const bool config = has_file(folder + "/config.json") ||
-                      has_file(folder + "/adapter_config.json");
+  const bool model = has_file(folder + "/config.json");
+  const bool config = model || has_file(folder + "/adapter_config.json");
   const std::string shard = missing_shard(folder);
   if (!shard.empty()) {
     out.missing = shard;
   } else if (config && has_safetensors(folder)) {
     out.path = folder;
+    const bool text = has_file(folder + "/" + kTokenizer) ||
+                      has_file(folder + "/tokenizer.model") ||
+                      cache.known_absent(out.commit, kTokenizer);
+    if (model && !text) out.missing = "a tokenizer";
   } else {
     const auto gguf = files_ending(folder, ".gguf");
     if (gguf.size() > 1) {
@@ -95,6 +103,10 @@ void look_for_model(const RepoName& repo, CachedModel& out) {
 
 }  // namespace
 
+bool is_tokenizer(const std::string& file) {
+  return file == kTokenizer || file == "tokenizer.model";
+}
+
 CachedModel find_cached_model(const std::string& cache, const RepoName& repo) {
   const RepoCache here(cache, repo);
   CachedModel out;
@@ -106,12 +118,14 @@ CachedModel find_cached_model(const std::string& cache, const RepoName& repo) {
   out.commit = *commit;
   out.path = here.snapshot(*commit);
   if (repo.file.empty()) {
-    look_for_model(repo, out);
-  } else {
-    out.path = here.pointer(*commit, repo.file);
-    if (!has_file(out.path)) out.missing = repo.file;
+    look_for_model(here, repo, out);
+    return out;
   }
-  if (!out.missing.empty()) out.path.clear();
+  out.path = here.pointer(*commit, repo.file);
+  if (!has_file(out.path)) {
+    out.missing = repo.file;
+    out.path.clear();
+  }
   return out;
 }
 

@@ -8,17 +8,24 @@
 namespace hearth::hub {
 
 struct CachedModel {
-  // The snapshot's folder, or its one .gguf file; empty while `missing` says
-  // what is not there.
+  // The snapshot's folder, or its one .gguf file; empty while there is no model
+  // in it.
   std::string path;
   std::string commit;
-  std::string missing;
+  std::string missing;  // the first thing that is not there
 
   bool whole() const { return missing.empty(); }
+  // All but a tokenizer is there, which not every use needs.
+  bool has_model() const { return !path.empty(); }
 };
 
-// Whole means: a config and every shard its index names, or one .gguf. Throws
-// UsageError when there are several .gguf files and none was named.
+// The file whose absence says that a commit has no tokenizer of any kind.
+inline constexpr const char* kTokenizer = "tokenizer.json";
+bool is_tokenizer(const std::string& file);
+
+// Whole means: a config, every shard its index names, and a tokenizer unless
+// the hub is known to have none; an adapter's config and weights; or one .gguf.
+// Throws UsageError when there are several .gguf files and none was named.
 CachedModel find_cached_model(const std::string& cache, const RepoName& repo);
 
 }  // namespace hearth::hub

@@ -240,7 +240,15 @@ std::uint64_t download_blob(
     Part part(cache.incomplete(file.oid), file);
     const bool found = part.was_found();
     Download download(hub, repo, commit, file, notes, part);
-    download.run();
+    try {
+      download.run();
+    } catch (const NetworkError& e) {
+      throw NetworkError(
+          fmt::format(
+              "{} of {}: {}", in_quotes(file.name), repo.text(), e.what()
+          )
+      );
+    }
     received += download.received();
     const std::string wrong = part.finish(cache.blob(file.oid));
     if (wrong.empty()) return received;

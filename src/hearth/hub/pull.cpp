@@ -14,6 +14,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
+#include "hearth/hub/cached_model.h"
 #include "hearth/hub/checksum.h"
 #include "hearth/hub/download.h"
 
@@ -84,6 +85,9 @@ class Puller {
     selection.file = repo_.file;
     out_.commit = listing.commit;
     out_.path = cache_.snapshot(listing.commit);
+    has_tokenizer_ = std::ranges::any_of(listing.files, [](const auto& file) {
+      return is_tokenizer(file.name);
+    });
     for (RemoteFile& file :
          select_files(listing.files, selection, repo_.id())) {
       if (!file.size || file.oid.empty()) {
@@ -117,8 +121,10 @@ class Puller {
     if (out_.missing == 0 || free >= out_.missing + kKeepFree) return;
     throw IoError(
         fmt::format(
-            "{} needs {} more in {}, which has {} free", repo_.text(),
-            format_bytes(out_.missing), cache_.folder(), format_bytes(free)
+            "{} needs {} more in {}, and {} are to stay free there, but {} are "
+            "free",
+            repo_.text(), format_bytes(out_.missing), cache_.folder(),
+            format_bytes(kKeepFree), format_bytes(free)
         ),
         "HF_HUB_CACHE names another folder"
     );
@@ -196,6 +202,7 @@ class Puller {
     for (const PulledFile* file : files) {
       cache_.place(out_.commit, file->remote.name, file->remote.oid);
     }
+    if (!has_tokenizer_) cache_.note_absent(out_.commit, kTokenizer);
     cache_.remember_commit(repo_.revision, out_.commit);
   }
 
@@ -205,6 +212,7 @@ class Puller {
   RepoCache cache_;
   HubClient hub_;
   Pulled out_;
+  bool has_tokenizer_ = true;
   std::set<std::string> seen_;
   std::mutex mutex_;
   std::atomic<bool> failed_{false};

@@ -78,9 +78,14 @@ class HfFolder final : public ModelSource, public FileSource {
     return (fs::path(path_) / name).string();
   }
 
+  // A pipe would be waited at for ever.
   bool has(const std::string& name) const {
     std::error_code ignored;
-    return fs::exists(file(name), ignored);
+    const auto status = fs::status(file(name), ignored);
+    if (!fs::exists(status) || fs::is_regular_file(status)) {
+      return fs::exists(status);
+    }
+    throw FormatError::at(file(name), 0, "must be a regular file");
   }
 
   void check_is_model() const {

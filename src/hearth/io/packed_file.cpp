@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -18,8 +19,7 @@ namespace {
 constexpr std::string_view kMagic = "HEARTHPK";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kAlign = 64, kEnd = 32;
-// What one hash covers, and one thread reads at a time.
-constexpr std::size_t kBlock = std::size_t{8} << 20;
+constexpr std::size_t kBlock = PackedFile::kBlock;
 
 std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t at) {
   std::uint64_t v = 0;
@@ -161,7 +161,9 @@ void PackedFile::read_entry(const Json& from) {
   entries_.push_back(std::move(e));
 }
 
-void PackedFile::verify(ThreadPool& pool) const {
+std::vector<double> PackedFile::verify(ThreadPool& pool) const {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds(blocks_.size());
   std::atomic<std::size_t> next = 0, bad = SIZE_MAX;
   constexpr std::size_t kAhead = 4;  // blocks on their way
   const auto part_at = [&](std::size_t begin) {
@@ -175,6 +177,7 @@ void PackedFile::verify(ThreadPool& pool) const {
   }
   pool.run([&](int) {
     for (std::size_t b = next++; b < blocks_.size(); b = next++) {
+      const Clock::time_point start = Clock::now();
       const std::size_t begin = b * kBlock;
       const auto part = part_at(begin);
       if (mapped) {
@@ -182,9 +185,12 @@ void PackedFile::verify(ThreadPool& pool) const {
         map_pages(part);
       }
       if (hash64(text_of(part)) != blocks_[b]) bad = begin;
+      const std::chrono::duration<double> took = Clock::now() - start;
+      seconds[b] = took.count();
     }
   });
   if (bad != SIZE_MAX) fail(bad, "a block is not what was written");
+  return seconds;
 }
 
 PackedFileWriter::PackedFileWriter(const std::string& path) : file_(path) {

@@ -165,14 +165,12 @@ struct SliceReader::State {
   }
 
   std::span<const std::byte> next_of_ring() {
-    const Clock::time_point begin = Clock::now();
     std::unique_lock lock(mutex);
     Slot& slot = slots[given % slots.size()];
     changed.wait(lock, [&] {
       return failure || slot.phase == Slot::Phase::ready;
     });
     if (failure) std::rethrow_exception(failure);
-    waited += seconds_since(begin);
     return slot.bytes;
   }
 
@@ -205,9 +203,7 @@ struct SliceReader::State {
       expect_pages(part_of(slices[at + 1]));
     }
     // At once, rather than fault by fault while others wait.
-    const Clock::time_point begin = Clock::now();
     map_pages(bytes);
-    waited += seconds_since(begin);
     return bytes;
   }
 
@@ -218,7 +214,6 @@ struct SliceReader::State {
     const double late = due - seconds_since(start);
     if (late <= 0) return;
     std::this_thread::sleep_for(std::chrono::duration<double>(late));
-    waited += late;
   }
 };
 
@@ -243,11 +238,13 @@ SliceReader::~SliceReader() {
 
 std::span<const std::byte> SliceReader::next() {
   State& s = *state_;
+  const Clock::time_point begin = Clock::now();
   s.give_back();
   const Slice& slice = s.slices.at(s.at);
   s.keep_pace(slice.bytes);
   const auto bytes = s.is_read(slice) ? s.next_of_ring() : s.next_of_mapping();
   ++s.at;
+  s.waited += seconds_since(begin);
   return bytes;
 }
 

@@ -52,8 +52,9 @@ class SliceReader {
   // when the file cannot be read, FormatError when it has become shorter.
   std::span<const std::byte> next();
 
-  // Time next() spent waiting for bytes, in seconds: reads that were not done
-  // yet, or pages of a mapping that were not there.
+  // Time spent in next(), in seconds: waiting for reads that were not done yet,
+  // or for pages of a mapping that were not there; giving back what was handed
+  // out before; and what the source does to tensors that are not plain.
   double waited() const;
   // What the ring takes; 0 for a mapping.
   std::size_t window_bytes() const;

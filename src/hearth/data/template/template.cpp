@@ -2,6 +2,7 @@
 
 #include "hearth/data/template/ast_impl.h"
 #include "hearth/data/template/interpreter_impl.h"
+#include "hearth/data/template/lexer_impl.h"
 #include "hearth/data/template/meter.h"
 #include "hearth/data/template/text.h"
 
@@ -29,6 +30,12 @@ Template::Template(std::string_view source, const TemplateLimits& limits)
   tree_ = std::make_unique<const TemplateTree>(
       TemplateTree{jinja::parse_template(source)}
   );
+  for (jinja::Token& token : jinja::tokenize(tree_->source)) {
+    if (token.kind == jinja::TokenKind::kName ||
+        token.kind == jinja::TokenKind::kString) {
+      words_.insert(std::move(token.text));
+    }
+  }
 }
 
 Template::~Template() = default;
@@ -37,6 +44,10 @@ Template& Template::operator=(Template&&) noexcept = default;
 
 bool Template::has_generation() const {
   return tree_->has_generation;
+}
+
+bool Template::mentions(std::string_view word) const {
+  return words_.contains(word);
 }
 
 TemplateRendering Template::render(

@@ -5,7 +5,9 @@
 // does. Safe to render from several threads at once.
 #include <cstddef>
 #include <ctime>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,9 +50,13 @@ class Template {
       const std::tm& now
   ) const;
   bool has_generation() const;
+  // Whether its code, not its text, has this name, attribute or string: one
+  // that it lacks cannot change what it renders.
+  bool mentions(std::string_view word) const;
 
  private:
   std::unique_ptr<const struct TemplateTree> tree_;
+  std::set<std::string, std::less<>> words_;
   TemplateLimits limits_;
 };
 

@@ -212,6 +212,19 @@ TEST(Template, OutputLimitHolds) {
   EXPECT_THROW(Template("123456", limits), TemplateError);
 }
 
+TEST(Template, KnowsTheWordsOfItsCodeAndNotOfItsText) {
+  const Template made(
+      "name {# remark #}{% for m in messages %}{{ m.content }}"
+      "{{ m['tool_calls'] }}{{ m.get(\"thought\") }}{% endfor %}"
+  );
+  for (const char* word : {"messages", "content", "tool_calls", "thought"}) {
+    EXPECT_TRUE(made.mentions(word)) << word;
+  }
+  for (const char* word : {"name", "remark", "tool", ""}) {
+    EXPECT_FALSE(made.mentions(word)) << word;
+  }
+}
+
 TEST(Template, RefusesBytesThatAreNotText) {
   for (const char* bad :
        {"\xff", "a\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82",

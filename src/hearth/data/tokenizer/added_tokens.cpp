@@ -141,6 +141,7 @@ void AddedTokens::split(
     std::string_view text,
     bool normalized,
     bool specials,
+    std::span<const std::size_t> plain_at,
     OnText on_text,
     OnToken on_token
 ) const {
@@ -149,7 +150,9 @@ void AddedTokens::split(
   for (StringSet::Found found; set.find(text, from, found);) {
     from = found.end;
     const AddedToken& token = tokens_[found.value];
-    if (token.special && !specials) continue;
+    const bool plain =
+        !specials || std::ranges::binary_search(plain_at, found.begin);
+    if (token.special && plain) continue;
     std::size_t begin = found.begin, end = found.end;
     if (token.single_word && !stands_alone(text, begin, end)) continue;
     if (token.lstrip) begin = std::max(spaces_before(text, begin), done);

@@ -2,6 +2,7 @@
 // Tokens that are cut out of the text before a model sees it.
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -60,13 +61,15 @@ class AddedTokens {
 
   // Calls on_text for plain parts and on_token for tokens, in order.
   // `normalized` chooses which of the two sets is looked for.
-  // `specials` false passes over special tokens.
+  // `specials` false passes over special tokens, `plain_at` over those that
+  // begin at one of these bytes.
   using OnText = FunctionRef<void(std::string_view text)>;
   using OnToken = FunctionRef<void(std::int32_t id)>;
   void split(
       std::string_view text,
       bool normalized,
       bool specials,
+      std::span<const std::size_t> plain_at,
       OnText on_text,
       OnToken on_token
   ) const;

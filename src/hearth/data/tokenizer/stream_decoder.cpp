@@ -54,6 +54,20 @@ std::string StreamDecoder::push_window(std::int32_t id) {
   return out;
 }
 
+std::string StreamDecoder::finish_whole() {
+  std::string held = pending_;
+  for (std::size_t i = context_; i < window_.size(); ++i) {
+    held += tokenizer_->token_bytes(window_[i]);
+  }
+  const std::size_t begun = unfinished_utf8_suffix(held);
+  std::string out = finish();
+  // One U+FFFD stands for each of its bytes, or for all of them.
+  for (std::size_t i = 0; i < begun && out.ends_with(kBroken); ++i) {
+    out.resize(out.size() - kBroken.size());
+  }
+  return out;
+}
+
 std::string StreamDecoder::finish() {
   std::string out;
   if (byte_level_) {

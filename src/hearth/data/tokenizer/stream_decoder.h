@@ -21,6 +21,9 @@ class StreamDecoder {
   // What stayed back, broken characters as U+FFFD. The next push starts a new
   // text.
   std::string finish();
+  // The same without a character that was begun and not ended, for a text that
+  // was cut.
+  std::string finish_whole();
 
  private:
   std::string push_bytes(std::int32_t id);

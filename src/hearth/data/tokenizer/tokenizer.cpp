@@ -70,7 +70,7 @@ void Tokenizer::clear_cache() const {
 
 void Tokenizer::encode_plain(
     std::string_view text,
-    bool specials,
+    const EncodeOptions& options,
     TokenizerWorkspace& workspace,
     std::vector<std::int32_t>& out
 ) const {
@@ -94,14 +94,16 @@ void Tokenizer::encode_plain(
     }
     if (!parts.added.any(true)) return plain(part, first);
     parts.added.split(
-        part, true, specials,
+        part, true, options.parse_special, {},
         [&](std::string_view sub) {
           plain(sub, first && sub.data() == part.data());
         },
         token
     );
   };
-  parts.added.split(text, false, specials, normalize, token);
+  parts.added.split(
+      text, false, options.parse_special, options.plain_at, normalize, token
+  );
 }
 
 namespace {
@@ -157,7 +159,7 @@ void Tokenizer::encode(
   const std::size_t body = out.size();
   {
     Pool::Lease lease(*pool_, parts.pre.buffers);
-    encode_plain(text, options.parse_special, *lease, out);
+    encode_plain(text, options, *lease, out);
   }
   if (options.truncate && parts.truncation) {
     Truncation rule = *parts.truncation;

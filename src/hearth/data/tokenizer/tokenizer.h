@@ -29,6 +29,10 @@ struct EncodeOptions {
   bool add_special = true;
   // Take the text of a special token in the input for that token.
   bool parse_special = true;
+  // But not where it begins at one of these bytes, in order: there it is text.
+  // A special token that the file looks for in normalised text is not held
+  // back.
+  std::span<const std::size_t> plain_at = {};
   // Follow the truncation and padding blocks of the file. Off, because many
   // files carry those of the last training run.
   bool truncate = false;
@@ -112,7 +116,7 @@ class Tokenizer {
  private:
   void encode_plain(
       std::string_view text,
-      bool specials,
+      const EncodeOptions& options,
       TokenizerWorkspace& workspace,
       std::vector<std::int32_t>& out
   ) const;

@@ -41,7 +41,7 @@ std::string token_text(const Json& config, const char* key) {
 
 void read_tokenizer_config(const std::string& folder, TokenizerParts& parts) {
   const fs::path file = fs::path(folder) / "tokenizer_config.json";
-  if (!fs::exists(file)) return;
+  if (!fs::is_regular_file(file)) return;
   const Json config = read_json_file(file.string());
   if (!config.is_object()) {
     throw FormatError::at(file.string(), 0, "must be an object");

@@ -69,6 +69,23 @@ TEST(Tokenizer, EncodesAndDecodes) {
   EXPECT_EQ(t->token_bytes(7), "\xC3");
 }
 
+TEST(Tokenizer, TakesTheTextOfASpecialTokenForTextWhereItIsTold) {
+  const std::string wider =
+      replaced(kTiny, R"("h": 0)", R"("h": 0, "<": 9, "s": 10, ">": 11)");
+  const auto t = Tokenizer::from_json(
+      replaced(wider, R"("id": 9)", R"("id": 12)"), "tiny"
+  );
+  const auto encoded = [&](const std::vector<std::size_t>& plain_at) {
+    return t->encode(
+        "<s>h<s><s>", {.add_special = false, .plain_at = plain_at}
+    );
+  };
+  EXPECT_EQ(encoded({}), (Ids{12, 0, 12, 12}));
+  EXPECT_EQ(encoded({4}), (Ids{12, 0, 9, 10, 11, 12}));
+  EXPECT_EQ(encoded({0, 4, 7}), (Ids{9, 10, 11, 0, 9, 10, 11, 9, 10, 11}));
+  EXPECT_EQ(encoded({1, 5}), (Ids{12, 0, 12, 12}));
+}
+
 TEST(Tokenizer, FollowsTheBlocksOnlyWhenAsked) {
   std::string text = replaced(
       kTiny, R"("truncation": null)",
@@ -102,9 +119,8 @@ TEST(Tokenizer, TruncationOfASecondTextRefusesALongFirst) {
 // Worked out by hand from the steps: '▁' is replaced before bytes are joined,
 // a run of bytes that is not UTF-8 gives one U+FFFD a byte, a token that is
 // left out ends no run, and one space goes at the start.
-TEST(Tokenizer, DecodesSentencePieceStyleChains) {
-  const auto t = Tokenizer::from_json(
-      R"({"added_tokens": [{"id": 6, "content": "<s>", "single_word": false,
+constexpr const char* kChain =
+    R"({"added_tokens": [{"id": 6, "content": "<s>", "single_word": false,
         "lstrip": false, "rstrip": false, "normalized": false,
         "special": true}],
       "decoder": {"type": "Sequence", "decoders": [
@@ -113,9 +129,10 @@ TEST(Tokenizer, DecodesSentencePieceStyleChains) {
         {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
       "model": {"type": "BPE", "byte_fallback": true, "merges": [], "vocab":
         {"\u2581hi": 0, "<0xE2>": 1, "<0x96>": 2, "<0x81>": 3, "<0xFF>": 4,
-         "\u2581\u2581": 5, "<s>": 6}}})",
-      "chain"
-  );
+         "\u2581\u2581": 5, "<s>": 6}}})";
+
+TEST(Tokenizer, DecodesSentencePieceStyleChains) {
+  const auto t = Tokenizer::from_json(kChain, "chain");
   EXPECT_EQ(t->decode(Ids{0, 0}), "hi hi");
   EXPECT_EQ(t->decode(Ids{5, 0}), "  hi");
   EXPECT_EQ(t->decode(Ids{1, 2, 3, 0}), "\u2581 hi");
@@ -124,6 +141,24 @@ TEST(Tokenizer, DecodesSentencePieceStyleChains) {
   EXPECT_EQ(t->decode(Ids{1, 6}), "\uFFFD<s>");
   EXPECT_EQ(t->decode(Ids{1, 99, 2, 3, -1}), "\u2581");
   EXPECT_EQ(t->decode(Ids{}), "");
+}
+
+TEST(StreamDecoder, ACutTextEndsWithAWholeCharacter) {
+  const auto bytes = Tokenizer::from_json(kTiny, "tiny");
+  const auto chain = Tokenizer::from_json(kChain, "chain");
+  const auto ended = [](const auto& tokenizer, const Ids& ids) {
+    StreamDecoder stream(tokenizer);
+    std::string all;
+    for (const std::int32_t id : ids) all += stream.push(id);
+    return all + stream.finish_whole();
+  };
+  EXPECT_EQ(ended(bytes, {6, 7}), "hell");
+  EXPECT_EQ(ended(bytes, {6, 7, 8}), "hell\u00E9");
+  EXPECT_EQ(ended(chain, {0, 1}), "hi");
+  EXPECT_EQ(ended(chain, {0, 1, 2}), "hi");
+  EXPECT_EQ(ended(chain, {0, 1, 2, 3}), "hi\u2581");
+  // What can never become a character is no beginning of one.
+  EXPECT_EQ(ended(chain, {0, 4}), "hi\uFFFD");
 }
 
 // Each must be refused, with a line that says what is wrong.
