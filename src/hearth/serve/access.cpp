@@ -3,38 +3,39 @@
 #include <algorithm>
 
 #include "hearth/serve/api_error.h"
+#include "hearth/serve/listen_socket.h"
 
 namespace hearth::serve {
 namespace {
-
-// "localhost:8080" and "[::1]:8080" without the port.
-std::string_view name_of_host(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
-}
 
 bool is_digits(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// 127.0.0.1 and its neighbours.
-bool is_loopback_v4(std::string_view name) {
-  if (!name.starts_with("127.")) return false;
-  int parts = 0;
-  for (; parts < 5; ++parts) {
-    const auto dot = std::min(name.find('.'), name.size());
-    const auto part = name.substr(0, dot);
-    if (part.empty() || part.size() > 3 || !is_digits(part)) return false;
-    name.remove_prefix(std::min(dot + 1, name.size()));
-    if (name.empty()) break;
-  }
-  return parts == 3;
+// "localhost:8080" and "[::1]:8080" without the port; empty where it is neither
+// a name nor a name and a port.
+std::string_view name_of_host(std::string_view host) {
+  const bool bracketed = host.starts_with('[');
+  const auto close = host.find(']');
+  if (bracketed && close == host.npos) return {};
+  const auto end =
+      bracketed ? close + 1 : std::min(host.find(':'), host.size());
+  const auto port = host.substr(end);
+  const bool plain =
+      port.empty() ||
+      (port.starts_with(':') && port.size() <= 6 && is_digits(port.substr(1)));
+  return plain ? host.substr(0, end) : std::string_view();
 }
 
-bool is_own_name(std::string_view host) {
-  const auto name = name_of_host(host);
-  return same_name(name, "localhost") || name == "[::1]" ||
-         is_loopback_v4(name);
+bool is_own_name(const AccessRules& rules, std::string_view host) {
+  std::string name(name_of_host(host));
+  if (same_name(name, "localhost")) return true;
+  for (const auto& known : rules.host_names) {
+    if (same_name(name, known)) return true;
+  }
+  if (name.starts_with('[')) name = name.substr(1, name.size() - 2);
+  return rules.hosts == HostRule::addresses ? is_address(name)
+                                            : is_loopback(name);
 }
 
 bool listed(const AccessRules& rules, const std::string& origin) {
@@ -46,11 +47,14 @@ bool listed(const AccessRules& rules, const std::string& origin) {
 
 void check_host(const AccessRules& rules, const HttpRequest& request) {
   const std::string* host = request.header("Host");
-  if (!rules.loopback_names_only || host == nullptr || is_own_name(*host)) {
+  if (rules.hosts == HostRule::any || host == nullptr ||
+      is_own_name(rules, *host)) {
     return;
   }
   throw ApiError(
-      403, "the Host header must name this machine: localhost or 127.0.0.1"
+      403,
+      "the Host header must name this machine: localhost, its address, or a "
+      "name that --allow-host gives"
   );
 }
 

@@ -8,11 +8,15 @@
 
 namespace hearth::serve {
 
+// What the Host header may be. A page of another site whose name was pointed
+// here (DNS rebinding) has its own name there: where no key keeps it out, only
+// names that are known may stand there, and addresses, which nobody can point.
+enum class HostRule : unsigned char { loopback, addresses, any };
+
 struct AccessRules {
   ApiKeys keys;  // none: everybody may
-  // Only names of this machine may stand in the Host header: a page of another
-  // site whose name was pointed here (DNS rebinding) has its own name there.
-  bool loopback_names_only = true;
+  HostRule hosts = HostRule::loopback;
+  std::vector<std::string> host_names;  // that are ours as well
   std::vector<std::string> cors_origins;
 };
 

@@ -37,6 +37,21 @@ TEST(AccessTest, AKeyIsNeededWhereThereAreKeys) {
   EXPECT_EQ(status_of(bench.get("/")), 200);
 }
 
+TEST(AccessTest, AKeyIsAskedForBeforeTheBodyIsRead) {
+  ServiceBench bench(with_key());
+  TestClient client(bench.server->port());
+  client.write(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+      "Content-Type: application/json\r\nContent-Length: 8000000\r\n\r\n"
+  );
+  EXPECT_TRUE(client.read_until("invalid_api_key")) << client.got;
+  EXPECT_EQ(status_of(client.got), 401);
+  const std::string text = bench.get(
+      "/metrics", "Authorization: Bearer " + std::string(kKey) + "\r\n"
+  );
+  EXPECT_NE(text.find("hearth_keys_refused_total 1\n"), text.npos);
+}
+
 TEST(AccessTest, KeysAreComparedWhole) {
   EXPECT_TRUE(same_secret("abc", "abc"));
   EXPECT_FALSE(same_secret("abc", "abd"));
@@ -92,16 +107,27 @@ TEST(AccessTest, OnlyNamesOfThisMachineReachALoopbackServer) {
   };
   for (const char* own :
        {"localhost", "localhost:8080", "LOCALHOST:1", "127.0.0.1:8080",
-        "127.1.2.3", "[::1]:8080"}) {
+        "127.1.2.3", "[::1]:8080", "[::1]", "localhost:"}) {
     EXPECT_TRUE(allowed(own)) << own;
   }
   for (const char* foreign :
        {"evil.example", "evil.example:8080", "localhost.evil.example",
         "127.0.0.1.evil.example", "127.evil.example", "127.0.0.1.5", "127.0.0",
-        "", "[::2]", "192.168.0.1"}) {
+        "", "[::2]", "192.168.0.1", "[::1].evil.example", "[::1",
+        "127.0.0.1:8080@evil.example", "localhost:80.evil.example",
+        "localhost:80:90", "app.example"}) {
     EXPECT_FALSE(allowed(foreign)) << foreign;
   }
-  rules.loopback_names_only = false;
+  rules.host_names = {"app.example"};
+  EXPECT_TRUE(allowed("APP.example:443"));
+  EXPECT_FALSE(allowed("app.example.evil"));
+  // Nobody can point an address elsewhere.
+  rules.hosts = HostRule::addresses;
+  EXPECT_TRUE(allowed("192.168.0.1:8080"));
+  EXPECT_TRUE(allowed("[fe80::1]:80"));
+  EXPECT_TRUE(allowed("app.example"));
+  EXPECT_FALSE(allowed("evil.example"));
+  rules.hosts = HostRule::any;
   EXPECT_TRUE(allowed("evil.example"));
 }
 
@@ -120,9 +146,16 @@ TEST(AccessTest, PagesOfOtherOriginsAreRefusedUnlessNamed) {
       answer.find("Access-Control-Allow-Origin: https://app.example\r\n"),
       answer.npos
   );
-  EXPECT_EQ(
-      status_of(bench.raw(closing_request("OPTIONS", "/v1/models", {}, named))),
-      204
+  const std::string asked =
+      "Access-Control-Request-Headers: authorization,x-stainless-os\r\n";
+  const std::string preflight =
+      bench.raw(closing_request("OPTIONS", "/v1/models", {}, named + asked));
+  EXPECT_EQ(status_of(preflight), 204);
+  EXPECT_NE(
+      preflight.find(
+          "Access-Control-Allow-Headers: authorization,x-stainless-os\r\n"
+      ),
+      preflight.npos
   );
   EXPECT_EQ(
       status_of(

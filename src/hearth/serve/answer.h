@@ -72,12 +72,21 @@ Json chat_log_probs(
     const data::Tokenizer& tokenizer,
     bool ids
 );
-// offset: characters of text before these tokens; grows by theirs.
+// A prompt that an answer begins with: its text, and which of its tokens stand
+// in it.
+struct PromptEcho {
+  std::string text;
+  std::size_t tokens = 0;      // of the prompt
+  std::size_t hidden = 0;      // the first of them, put there by the tokenizer
+  bool shows_special = false;  // special tokens stand there as they are spelled
+};
+// echo: where the tokens begin with the prompt's, else null. offset: characters
+// of text before these tokens; grows by theirs.
 Json completion_log_probs(
     const Tokens& tokens,
     const data::Tokenizer& tokenizer,
     bool ids,
-    bool from_start,
+    const PromptEcho* echo,
     std::size_t& offset
 );
 

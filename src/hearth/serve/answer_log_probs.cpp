@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -45,6 +46,38 @@ std::size_t characters(std::string_view text) {
   }));
 }
 
+// How far a prompt's text is read, token by token. Where a tokenizer changed
+// the text before it cut it, places are as near as its tokens tell.
+class EchoReader {
+ public:
+  EchoReader(const PromptEcho& echo, const data::Tokenizer& tokenizer)
+      : echo_(echo), tokenizer_(tokenizer) {}
+
+  // Characters that the next token takes.
+  std::size_t next(const infer::GeneratedToken& token) {
+    if (index_++ < echo_.hidden) return 0;
+    std::string piece = token.text;
+    if (piece.empty() && echo_.shows_special &&
+        tokenizer_.is_special(token.id)) {
+      piece = tokenizer_.id_to_token(token.id).value_or("");
+      if (!rest().starts_with(piece)) piece.clear();
+    }
+    const auto taken = rest().substr(0, piece.size());
+    at_ += taken.size();
+    // The last has what no token tells.
+    const bool last = index_ == echo_.tokens;
+    return characters(taken) + (last ? characters(rest()) : 0);
+  }
+
+ private:
+  std::string_view rest() const {
+    return std::string_view(echo_.text).substr(at_);
+  }
+  const PromptEcho& echo_;
+  const data::Tokenizer& tokenizer_;
+  std::size_t index_ = 0, at_ = 0;
+};
+
 }  // namespace
 
 std::string token_text(const data::Tokenizer& tokenizer, std::int32_t id) {
@@ -80,19 +113,22 @@ Json completion_log_probs(
     const Tokens& tokens,
     const data::Tokenizer& tokenizer,
     bool ids,
-    bool from_start,
+    const PromptEcho* echo,
     std::size_t& offset
 ) {
+  std::optional<EchoReader> reader;
+  if (echo != nullptr) reader.emplace(*echo, tokenizer);
+
   Json texts = Json::array(), values = Json::array(), tops = Json::array(),
        offsets = Json::array(), numbers = Json::array(),
        numbered = Json::array();
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto& t = tokens[i];
-    const bool unknown = from_start && i == 0;
+    const bool unknown = echo != nullptr && i == 0;
     texts.push_back(token_text(tokenizer, t.id));
     values.push_back(unknown ? Json() : number_of(t.log_prob));
     offsets.push_back(offset);
-    offset += characters(t.text);
+    offset += reader && i < echo->tokens ? reader->next(t) : characters(t.text);
     Json top = Json::object(), pairs = Json::array();
     for (const auto& a : t.top) {
       top[token_text(tokenizer, a.id)] = number_of(a.log_prob);

@@ -53,8 +53,9 @@ TEST(AnswerTest, LogProbsNameTokensAndCountCharacters) {
   };
   tokens[2] = {.id = 1, .text = "b", .log_prob = -INFINITY};
   std::size_t offset = 5;
+  const PromptEcho echo{.text = "a", .tokens = 1};
   const Json json =
-      completion_log_probs(tokens, *tokenizer, true, true, offset);
+      completion_log_probs(tokens, *tokenizer, true, &echo, offset);
   EXPECT_EQ(json["tokens"], Json::parse(R"(["a","<end>","b"])"));
   EXPECT_EQ(json["text_offset"], Json::parse("[5,6,6]"));
   EXPECT_TRUE(json["token_logprobs"][0].is_null());
@@ -62,6 +63,29 @@ TEST(AnswerTest, LogProbsNameTokensAndCountCharacters) {
   EXPECT_LT(json["token_logprobs"][2].get<double>(), -1000);
   EXPECT_EQ(json["top_token_ids"][1], Json::parse("[[31,-1.0],[1,-2.0]]"));
   EXPECT_EQ(offset, 7U);
+}
+
+TEST(AnswerTest, OffsetsCountTheTextOfSpecialTokensWhereItIsShown) {
+  const auto tokenizer = letters_tokenizer();
+  const auto token = [](std::int32_t id, const char* text) {
+    return infer::GeneratedToken{.id = id, .text = text};
+  };
+  const Tokens tokens{
+      token(31, ""), token(31, ""), token(0, "a"), token(31, ""),
+      token(1, "b")  // made
+  };
+  const auto offsets = [&](const PromptEcho& echo) {
+    std::size_t offset = 0;
+    return completion_log_probs(
+        tokens, *tokenizer, false, &echo, offset
+    )["text_offset"];
+  };
+  // The first was put there by the tokenizer, the others were written.
+  EXPECT_EQ(offsets({"<end>a<end>", 4, 1, true}), Json::parse("[0,0,5,6,11]"));
+  // Given as ids, none of them is shown.
+  EXPECT_EQ(offsets({"a", 4, 0, false}), Json::parse("[0,0,0,1,1]"));
+  // A text that the tokenizer changed is counted to its end.
+  EXPECT_EQ(offsets({"a      ", 4, 1, true}), Json::parse("[0,0,0,1,7]"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ std::string error_body(const ApiError& error) {
   return to_json_line(body);
 }
 
-HttpAnswer error_answer(const ApiError& error) {
+HttpAnswer error_answer(const ApiError& error, int retry_after) {
   HttpAnswer answer{
       error.status(), {{"Content-Type", "application/json"}}, error_body(error)
   };
@@ -45,9 +45,16 @@ HttpAnswer error_answer(const ApiError& error) {
     answer.headers.emplace_back("WWW-Authenticate", "Bearer");
   }
   if (error.status() == 429 || error.status() == 503) {
-    answer.headers.emplace_back("Retry-After", "1");
+    answer.headers.emplace_back("Retry-After", std::to_string(retry_after));
   }
   return answer;
+}
+
+std::string plain_message(std::string_view what) {
+  const auto end = what.find("] ");
+  const bool placed = what.starts_with('[') && end != what.npos &&
+                      what.substr(0, end).find(' ') == what.npos;
+  return std::string(placed ? what.substr(end + 2) : what);
 }
 
 }  // namespace hearth::serve

@@ -2,6 +2,7 @@
 // What is wrong with a request, in the form OpenAI's clients read.
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "hearth/serve/http_message.h"
 
@@ -33,6 +34,11 @@ class ApiError : public std::runtime_error {
 
 // {"error":{"message":…,"type":…,"param":…,"code":…}}
 std::string error_body(const ApiError& error);
-HttpAnswer error_answer(const ApiError& error);
+// retry_after: seconds, told where trying again later may help.
+HttpAnswer error_answer(const ApiError& error, int retry_after = 1);
+
+// "[area.function] what must hold" without what stands in brackets, which
+// means something to us alone.
+std::string plain_message(std::string_view what);
 
 }  // namespace hearth::serve

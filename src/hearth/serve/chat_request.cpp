@@ -82,6 +82,9 @@ Json message_of(const Json& value, const std::string& where) {
   const Json* calls = nullptr;
   if (out["role"] == "assistant") {
     calls = fields.find("tool_calls");
+    if (calls != nullptr && calls->is_array() && calls->empty()) {
+      calls = nullptr;
+    }
     fields.only("refusal", nullptr, "no message here is a refusal");
     fields.only("audio", nullptr, "there is no audio");
     fields.only("function_call", nullptr, "use tool_calls");
@@ -104,17 +107,6 @@ Json message_of(const Json& value, const std::string& where) {
   if (const auto name = fields.text("name")) out["name"] = *name;
   fields.finish();
   return out;
-}
-
-void read_messages(Fields& fields, ChatRequest& out) {
-  const Json& list = fields.need("messages");
-  if (!list.is_array() || list.empty()) {
-    fields.fail("messages", "must be a list of at least one message");
-  }
-  out.messages = Json::array();
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    out.messages.push_back(message_of(list[i], fmt::format("messages[{}]", i)));
-  }
 }
 
 void check_tool(const Json& value, const std::string& where) {
@@ -174,16 +166,8 @@ void read_tool_choice(Fields& fields, ChatRequest& out) {
   }
 }
 
-void read_tools(Fields& fields, ChatRequest& out) {
-  if (const Json* tools = fields.find("tools")) {
-    if (!tools->is_array() || tools->size() > 128) {
-      fields.fail("tools", "must be a list of at most 128 tools");
-    }
-    for (std::size_t i = 0; i < tools->size(); ++i) {
-      check_tool((*tools)[i], fmt::format("tools[{}]", i));
-    }
-    if (!tools->empty()) out.tools = *tools;
-  }
+void read_tool_fields(Fields& fields, ChatRequest& out) {
+  if (const Json* tools = fields.find("tools")) out.tools = read_tools(*tools);
   read_tool_choice(fields, out);
   out.parallel_tool_calls =
       fields.boolean("parallel_tool_calls").value_or(true);
@@ -219,6 +203,33 @@ void read_max_tokens(
 
 }  // namespace
 
+Json read_messages(const Json& list) {
+  if (!list.is_array() || list.empty()) {
+    throw ApiError(
+        400, "'messages' must be a list of at least one message", "messages"
+    );
+  }
+  Json out = Json::array();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    out.push_back(message_of(list[i], fmt::format("messages[{}]", i)));
+  }
+  return out;
+}
+
+Json read_tools(const Json& list) {
+  constexpr std::size_t kMost = 128;
+  if (!list.is_array() || list.size() > kMost) {
+    throw ApiError(
+        400, fmt::format("'tools' must be a list of at most {} tools", kMost),
+        "tools"
+    );
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    check_tool(list[i], fmt::format("tools[{}]", i));
+  }
+  return list.empty() ? Json() : list;
+}
+
 ChatRequest parse_chat_request(
     std::string_view body,
     const RequestLimits& limits
@@ -227,8 +238,8 @@ ChatRequest parse_chat_request(
   Fields fields(document, "");
   ChatRequest out;
   read_common(fields, limits, out);
-  read_messages(fields, out);
-  read_tools(fields, out);
+  out.messages = read_messages(fields.need("messages"));
+  read_tool_fields(fields, out);
   read_chat_log_probs(fields, limits, out);
   read_max_tokens(fields, limits, out);
   out.continue_final_message =
@@ -240,8 +251,7 @@ ChatRequest parse_chat_request(
     }
     out.template_variables = *variables;
   }
-  fields.only("store", false, "answers are not kept");
-  fields.only("service_tier", "auto", "there is one tier");
+  check_token_ids(fields, out);
   fields.finish();
   if (out.format.kind != FormatRequest::Kind::text &&
       out.tool_choice != ToolChoice::none) {

@@ -66,6 +66,7 @@ CompletionRequest parse_completion_request(
                   )
     );
   }
+  check_token_ids(fields, out);
   fields.only("suffix", "", "text is only written after a prompt");
   fields.only("best_of", out.choices, "every choice is returned");
   fields.finish();

@@ -5,32 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "hearth/base/error.h"
 #include "hearth/base/spelling.h"
-#include "hearth/io/strict_json.h"
 #include "hearth/serve/api_error.h"
 
 namespace hearth::serve {
-namespace {
-
-// An object that keeps the order of its keys looks through all of them for
-// each: bounds on both keep that cheap whatever is sent.
-constexpr std::size_t kMostKeys = 1024, kMostKeysInAll = 100'000;
-constexpr int kMostNesting = 48;
-
-void count_keys(const io::SortedJson& value, std::size_t& total) {
-  if (!value.is_structured()) return;
-  if (value.is_object()) {
-    total += value.size();
-    if (value.size() > kMostKeys || total > kMostKeysInAll) {
-      throw ApiError(400, "the request has too many keys");
-    }
-  }
-  for (const auto& child : value) count_keys(child, total);
-}
-
-}  // namespace
-
 std::string shown(const Json& value) {
   constexpr std::size_t kShown = 60;
   std::string text = to_json_line(value);
@@ -39,31 +17,6 @@ std::string shown(const Json& value) {
   std::size_t end = kShown;
   while (end > 0 && (text[end] & 0xC0) == 0x80) --end;
   return text.substr(0, end) + "...";
-}
-
-Json parse_request_json(std::string_view body) {
-  const std::string_view name = "the request's body";
-  const JsonLimits limits{
-      .max_bytes = std::size_t{64} << 20, .max_depth = kMostNesting
-  };
-  try {
-    // NUL ends a document for the parser, so that what follows would pass
-    // unseen.
-    if (body.find('\0') != body.npos) {
-      throw ApiError(400, "the request's body must not hold NUL bytes");
-    }
-    const auto sorted = io::parse_strict_json(body, name, 0, limits);
-    if (!sorted.is_object()) {
-      throw ApiError(400, "the request's body must be a JSON object");
-    }
-    std::size_t total = 0;
-    count_keys(sorted, total);
-    return parse_json(body, name, limits);
-  } catch (const FormatError& e) {
-    throw ApiError(400, e.what(), {}, "invalid_json");
-  } catch (const nlohmann::json::exception&) {
-    throw ApiError(400, "the request's body is not JSON", {}, "invalid_json");
-  }
 }
 
 Fields::Fields(const Json& object, std::string path)
@@ -173,7 +126,9 @@ void Fields::only(
 
 void Fields::finish() const {
   for (const auto& [key, value] : object_.items()) {
-    if (std::ranges::find(known_, key) != known_.end()) continue;
+    if (value.is_null() || std::ranges::find(known_, key) != known_.end()) {
+      continue;
+    }
     const std::string name = name_of(key);
     throw ApiError(
         400,

@@ -12,8 +12,8 @@
 
 namespace hearth::serve {
 
-// Bytes to a JSON object with no key twice, bounded in depth, keys and
-// size. ApiError 400 where it is none.
+// Bytes to a JSON object with no key twice, bounded in depth, keys and values
+// before they are stored. ApiError 400 where it is none.
 Json parse_request_json(std::string_view body);
 
 class Fields {
@@ -41,8 +41,8 @@ class Fields {
   // beyond that is not offered.
   void only(std::string_view key, const Json& value, std::string_view why);
 
-  // Every key has been asked for. ApiError names the first that was not, and
-  // the nearest that is known.
+  // Every key has been asked for; one that is null counts as absent. ApiError
+  // names the first that was not, and the nearest that is known.
   void finish() const;
 
   std::string name_of(std::string_view key) const;

@@ -1,7 +1,8 @@
 #pragma once
 // One request to the API while the engine answers it: hears the tokens of all
 // its choices, and writes them as they come or all at the end. What it does on
-// the engine's thread never waits for a client.
+// the engine's thread never waits for a client: where one does not keep up,
+// the engine is asked to hold its choices.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,7 +25,7 @@ struct JobPlan {
   bool log_probs = false, token_ids = false;
   int choices_per_prompt = 1;
   std::vector<infer::Request> requests;
-  std::vector<std::string> echoes;  // what each choice's text begins with
+  std::vector<PromptEcho> echoes;  // what each choice's text begins with
   // Calls are looked for in this form; none: the text is only text.
   infer::ToolForm tool_form = infer::ToolForm::none;
   std::vector<std::string> tool_names;
@@ -48,6 +49,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   // Hands everything to the engine. ApiError 429 when it has no room, 400 when
   // a request can never run; then nothing of it is left running.
   void start();
+  // Ends the answer with an error that says the server stops.
+  void cut_off();
 
  private:
   struct Choice {
@@ -60,23 +63,30 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   };
 
   void submit_all();
+  void begin_stream();
   void hear(std::size_t index, const infer::Event& event);
   void hear_prompt(Choice& choice, const infer::Event& event);
   void hear_token(Choice& choice, const infer::GeneratedToken& token);
   void hear_end(std::size_t index, const infer::Event& event);
+  // False, having failed, where the event is no answer.
+  bool ended_well(const Choice& choice, const infer::Event& event);
+  void finish_choice(Choice& choice, const infer::Event& event);
   void add_text(Choice& choice, std::string_view text);
   // What a reader of calls made of a piece of text.
-  void add_parts(Choice& choice, infer::ToolText parts);
-  void add_call(Choice& choice, infer::ToolCall call);
-  // The text of a token, that of marks around calls too.
-  std::string text_of(const infer::GeneratedToken& token) const;
+  void add_parts(Choice& choice, const infer::ToolText& parts);
+  void add_call(Choice& choice, const infer::ToolCall& call);
+  void write(std::string_view event);
   void write_piece(const ChoicePart& part);
+  void pause();
+  void go_on();
   Json take_log_probs(Choice& choice);
   void finish_stream();
   void finish_whole();
-  void fail(const ApiError& error);
+  void fail(const ApiError& error, std::atomic<std::uint64_t>& counter);
   void cancel_all();
   void time_out();
+  std::vector<infer::RequestId> unfinished_ids() const;
+  void log_end(std::string_view how) const;
 
   const JobHost host_;
   JobPlan plan_;
@@ -87,7 +97,9 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::mutex mutex_;
   std::vector<Choice> choices_;
   std::size_t unfinished_ = 0;
-  bool first_token_ = false, failed_ = false, timed_out_ = false;
+  bool first_token_ = false, paused_ = false;
+  // Nothing is written any more; and the engine was asked to stop for that.
+  bool failed_ = false, timed_out_ = false;
   Usage usage_;
 };
 

@@ -116,6 +116,24 @@ void read_sampling(Fields& fields, GenerationRequest& out) {
   if (out.typical_p == 0) fields.fail("typical_p", "must be above 0");
 }
 
+// What OpenAI's service keeps beside a request, or asks of itself: nothing of
+// it changes an answer, here as little as there.
+void read_labels(Fields& fields) {
+  for (const char* label : {"user", "safety_identifier", "prompt_cache_key"}) {
+    fields.text(label);
+  }
+  const Json* metadata = fields.find("metadata");
+  if (metadata != nullptr && !metadata->is_object()) {
+    fields.fail("metadata", "must be an object");
+  }
+  fields.only("store", false, "answers are not kept");
+  const auto tier = fields.text("service_tier");
+  if (tier && *tier != "auto" && *tier != "default") {
+    fields.fail("service_tier", "is not supported: there is one tier");
+  }
+  fields.only("modalities", Json::array({"text"}), "answers are text");
+}
+
 }  // namespace
 
 void read_common(
@@ -132,8 +150,13 @@ void read_common(
   out.choices =
       static_cast<int>(fields.integer("n", 1, limits.max_choices).value_or(1));
   out.token_ids = fields.boolean("return_token_ids").value_or(false);
-  // A name for whoever asks, which changes no answer.
-  fields.text("user");
+  read_labels(fields);
+}
+
+void check_token_ids(const Fields& fields, const GenerationRequest& request) {
+  if (request.token_ids && !request.log_probs) {
+    fields.fail("return_token_ids", "needs 'logprobs', where the ids stand");
+  }
 }
 
 }  // namespace hearth::serve

@@ -71,6 +71,15 @@ void read_common(
     GenerationRequest& out
 );
 
+// After 'logprobs' was read.
+void check_token_ids(const Fields& fields, const GenerationRequest& request);
+
+// A chat's messages as ChatRequest has them, and its tools, null where the
+// list is empty; of a request or of a line of a batch. ApiError says what is
+// wrong.
+Json read_messages(const Json& list);
+Json read_tools(const Json& list);
+
 ChatRequest parse_chat_request(
     std::string_view body,
     const RequestLimits& limits

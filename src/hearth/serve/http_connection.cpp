@@ -26,10 +26,12 @@ HttpConnection::HttpConnection(int fd, Host& host, Clock::time_point now)
     : fd_(fd),
       host_(host),
       parser_(host.options.limits),
+      body_(host.bodies),
       idle_since_(now),
       request_since_(now),
       progress_(now),
-      lingers_since_(now) {
+      lingers_since_(now),
+      silent_since_(now) {
   ++host_.counters.open;
 }
 
@@ -42,34 +44,113 @@ HttpConnection::~HttpConnection() {
   --host_.counters.open;
 }
 
-// A client that sends ahead is read up to a bound, so that it is seen to
-// leave; beyond that it waits.
+// While it is answered a client is always read from, so that it is seen to
+// leave.
 bool HttpConnection::wants_read() const {
-  return lingering_ || in_.size() < kReadAtOnce;
+  return !at_end_ && (lingering_ || reply_ || in_.size() < kReadAtOnce);
+}
+
+bool HttpConnection::spare() const {
+  return !busy() && !parser_.started() && in_.empty();
 }
 
 bool HttpConnection::on_readable(Clock::time_point now) {
   char bytes[16384];
   const ssize_t n = recv(fd_, bytes, sizeof bytes, 0);
-  if (n == 0) return false;
   if (n < 0) return would_block(errno);
-  if (lingering_) return true;
+  if (n == 0) {
+    at_end_ = true;
+    return on_end_of_input(now);
+  }
+  if (lingering_) {
+    silent_since_ = now;
+    return true;
+  }
   host_.counters.bytes_in += static_cast<std::uint64_t>(n);
+  if (reply_ && in_.size() >= kReadAtOnce) {
+    return drop_ahead(static_cast<std::size_t>(n));
+  }
   in_.append(bytes, static_cast<std::size_t>(n));
-  return reply_ != nullptr || close_after_ || parse(now);
+  return advance(now);
 }
 
+// Too much was sent before its turn: the answer under way is the last one here,
+// and a client that goes on and on is let go.
+bool HttpConnection::drop_ahead(std::size_t bytes) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  close_after_ = true;
+  dropped_ahead_ += bytes;
+  return dropped_ahead_ <= kMost;
+}
+
+// It may have left, or only have nothing more to say. Who left answers what is
+// sent with a reset, which the loop hears of.
+bool HttpConnection::on_end_of_input(Clock::time_point now) {
+  if (lingering_) return false;
+  if (reply_ && !wants_write()) {
+    const auto first = reply_->probe();
+    if (!first) return false;
+    out_ += *first;
+  }
+  return advance(now);
+}
+
+bool HttpConnection::on_writable(Clock::time_point now) {
+  return advance(now);
+}
+
+// Sends what is owed and takes the next requests, a few at a time so that
+// other connections have their turn.
+bool HttpConnection::advance(Clock::time_point now) {
+  constexpr int kAtOnce = 8;
+  hurries_ = false;
+  for (int i = 0; i < kAtOnce; ++i) {
+    if (!flush(now)) return false;
+    if (wants_write() || reply_) return true;
+    if (close_after_) return !at_end_;
+    if (in_.empty() || !parse(now)) return !at_end_;
+  }
+  hurries_ = true;
+  return true;
+}
+
+// One request out of what has come; false when more must come first.
 bool HttpConnection::parse(Clock::time_point now) {
   const bool before = parser_.started();
   in_.erase(0, parser_.feed(in_));
   if (!before && parser_.started()) request_since_ = now;
-  if (parser_.wants_continue()) out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+  body_.set(parser_.body_size());
   if (parser_.fault()) {
     answer_fault(*parser_.fault());
-  } else if (parser_.done()) {
-    start_request(now);
+    return true;
   }
-  return flush(now);
+  if (parser_.head_done() && !gated_) {
+    gated_ = true;
+    if (answer_at_once(now)) return true;
+  }
+  if (body_.over()) {
+    answer_fault({503, "too many large requests arrive at once"});
+    return true;
+  }
+  if (parser_.wants_continue()) out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+  if (parser_.done()) start_request(now);
+  return wants_write() || reply_ != nullptr;
+}
+
+bool HttpConnection::answer_at_once(Clock::time_point now) {
+  if (!host_.options.gate) return false;
+  const HttpRequest& head = parser_.head();
+  const auto answer = host_.options.gate(head);
+  if (!answer) return false;
+  const bool keep = parser_.done() && head.keeps_alive() && !host_.stopping;
+  out_ += answer_head(*answer, HttpFraming::length, keep);
+  if (head.method != "HEAD") out_ += answer->body;
+  progress_ = idle_since_ = now;
+  close_after_ = !keep;
+  gated_ = false;
+  parser_ = HttpParser(host_.options.limits);
+  body_.set(0);
+  return true;
 }
 
 void HttpConnection::answer_fault(const HttpFault& fault) {
@@ -78,10 +159,17 @@ void HttpConnection::answer_fault(const HttpFault& fault) {
   if (host_.options.fault_answer) answer = host_.options.fault_answer(fault);
   out_ += answer_head(answer, HttpFraming::length, false) + answer.body;
   close_after_ = true;
+  body_.set(0);
+}
+
+bool HttpConnection::refuse(const HttpFault& fault, Clock::time_point now) {
+  answer_fault(fault);
+  return flush(now);
 }
 
 void HttpConnection::start_request(Clock::time_point now) {
   HttpRequest request = parser_.take();
+  gated_ = false;
   reply_ = std::make_shared<HttpReply>(HttpReply::Terms{
       .keep_alive = request.keeps_alive(),
       .head_only = request.method == "HEAD",
@@ -90,11 +178,9 @@ void HttpConnection::start_request(Clock::time_point now) {
       .wake = host_.wake
   });
   progress_ = now;
-  host_.submit(std::move(request), reply_);
-}
-
-bool HttpConnection::on_writable(Clock::time_point now) {
-  return flush(now);
+  host_.submit(
+      std::move(request), std::exchange(body_, BodyShare(host_.bodies)), reply_
+  );
 }
 
 bool HttpConnection::flush(Clock::time_point now) {
@@ -110,21 +196,18 @@ bool HttpConnection::flush(Clock::time_point now) {
   sent_ = 0;
   if (!close_after_ || reply_ || lingering_) return true;
   lingering_ = true;
-  lingers_since_ = now;
+  lingers_since_ = silent_since_ = now;
+  in_.clear();
   shutdown(fd_, SHUT_WR);
   return true;
 }
 
-bool HttpConnection::end_of_answer(Clock::time_point now) {
-  reply_.reset();
-  idle_since_ = now;
-  if (close_after_) return flush(now);
-  return in_.empty() || parse(now);
-}
-
 bool HttpConnection::past_deadline(Clock::time_point now) {
   const auto& o = host_.options;
-  if (lingering_) return now - lingers_since_ > kLinger;
+  if (lingering_) {
+    return now - silent_since_ > kLinger ||
+           now - lingers_since_ > o.body_timeout;
+  }
   if (wants_write()) return now - progress_ > o.write_timeout;
   if (reply_) return false;
   if (!parser_.started()) return now - idle_since_ > o.idle_timeout;
@@ -133,23 +216,11 @@ bool HttpConnection::past_deadline(Clock::time_point now) {
   if (now - request_since_ <= patience || close_after_) return false;
   answer_fault({408, "the request took too long to arrive"});
   ++host_.counters.timed_out;
-  return !flush(now);
+  return false;
 }
 
-bool HttpConnection::tick(Clock::time_point now, bool stopping) {
-  if (past_deadline(now)) {
-    if (wants_write()) ++host_.counters.too_slow;
-    return false;
-  }
-  if (stopping && !busy() && !lingering_) return false;
-  if (!reply_) return true;
-  reply_->check_deadline(now);
-  if (reply_->overflowed()) {
-    ++host_.counters.too_slow;
-    return false;
-  }
-  // One buffer is sent before the next is taken, which bounds both.
-  if (wants_write()) return true;
+// One buffer is sent before the next is taken, which bounds both.
+bool HttpConnection::pull(Clock::time_point now) {
   // Nobody else holds it: whatever is there now is all that will come.
   const bool orphan = reply_.use_count() == 1;
   HttpReply::Pull pull = reply_->pull();
@@ -159,13 +230,24 @@ bool HttpConnection::tick(Clock::time_point now, bool stopping) {
     pull = reply_->pull();
   }
   if (!pull.bytes.empty()) progress_ = now;
-  out_ = std::move(pull.bytes);
-  if (pull.ended) {
-    close_after_ = close_after_ || pull.closes || stopping;
-    // All of it is here; the client may take it at its own speed.
-    return end_of_answer(now) && flush(now);
+  out_ += pull.bytes;
+  if (!pull.ended) return true;
+  close_after_ = close_after_ || pull.closes || host_.stopping;
+  reply_.reset();
+  idle_since_ = now;
+  return true;
+}
+
+bool HttpConnection::tick(Clock::time_point now) {
+  if (past_deadline(now)) {
+    if (wants_write()) ++host_.counters.too_slow;
+    return false;
   }
-  return flush(now);
+  if (reply_) {
+    reply_->check_deadline(now);
+    if (!wants_write() && !pull(now)) return false;
+  }
+  return advance(now);
 }
 
 }  // namespace hearth::serve

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "hearth/serve/body_budget.h"
 #include "hearth/serve/http_server.h"
 
 namespace hearth::serve {
@@ -14,8 +15,11 @@ class HttpConnection {
   struct Host {
     const HttpServerOptions& options;
     HttpCounters& counters;
-    std::function<void(HttpRequest, std::shared_ptr<HttpReply>)> submit;
+    BodyBudget& bodies;
+    std::function<void(HttpRequest, BodyShare, std::shared_ptr<HttpReply>)>
+        submit;
     std::function<void()> wake;
+    bool stopping = false;  // answers from now on end their connection
   };
 
   HttpConnection(int fd, Host& host, Clock::time_point now);
@@ -27,32 +31,50 @@ class HttpConnection {
   bool wants_read() const;
   bool wants_write() const { return sent_ < out_.size(); }
   bool busy() const { return reply_ != nullptr || wants_write(); }
+  // There is more to do without anything new.
+  bool hurries() const { return hurries_; }
+  // Asks nothing and is owed nothing: may go to make room.
+  bool spare() const;
+  Clock::time_point idle_since() const { return idle_since_; }
 
   // Each returns false when the connection is over.
   bool on_readable(Clock::time_point now);
   bool on_writable(Clock::time_point now);
   // Takes over what was written since and looks at the clock.
-  bool tick(Clock::time_point now, bool stopping);
+  bool tick(Clock::time_point now);
+
+  // Says why and closes, instead of serving.
+  bool refuse(const HttpFault& fault, Clock::time_point now);
 
  private:
+  bool on_end_of_input(Clock::time_point now);
+  bool drop_ahead(std::size_t bytes);
+  bool advance(Clock::time_point now);
   bool parse(Clock::time_point now);
+  bool answer_at_once(Clock::time_point now);
   void answer_fault(const HttpFault& fault);
   void start_request(Clock::time_point now);
+  bool pull(Clock::time_point now);
   bool flush(Clock::time_point now);
-  bool end_of_answer(Clock::time_point now);
   bool past_deadline(Clock::time_point now);
 
   const int fd_;
   Host& host_;
   HttpParser parser_;
+  BodyShare body_;
   std::string in_;  // bytes after the request under way
   std::string out_;
   std::size_t sent_ = 0;
+  std::size_t dropped_ahead_ = 0;
   std::shared_ptr<HttpReply> reply_;
+  bool gated_ = false;  // the head of the request under way was looked at
   // Answered in full and told so; what else comes is thrown away until the
   // client closes too, since closing first could destroy the answer.
   bool lingering_ = false, close_after_ = false;
-  Clock::time_point idle_since_, request_since_, progress_, lingers_since_;
+  bool at_end_ = false;  // the client sends no more
+  bool hurries_ = false;
+  Clock::time_point idle_since_, request_since_, progress_, lingers_since_,
+      silent_since_;
 };
 
 }  // namespace hearth::serve

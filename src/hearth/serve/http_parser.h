@@ -35,6 +35,9 @@ class HttpParser {
   bool head_done() const { return state_ != State::head; }
   bool done() const { return state_ == State::done; }
   const std::optional<HttpFault>& fault() const { return fault_; }
+  // What is known of the request; all but its body once head_done().
+  const HttpRequest& head() const { return request_; }
+  std::size_t body_size() const { return request_.body.size(); }
   // The client waits for a word before it sends the body; asked once.
   bool wants_continue();
 

@@ -4,8 +4,8 @@
 
 namespace hearth::serve {
 
-HttpFraming HttpReply::stream_framing() const {
-  return terms_.minor >= 1 ? HttpFraming::chunked : HttpFraming::closing;
+void HttpReply::forget_callbacks() {
+  gone_callback_ = deadline_callback_ = room_callback_ = nullptr;
 }
 
 void HttpReply::send(const HttpAnswer& answer) {
@@ -13,36 +13,32 @@ void HttpReply::send(const HttpAnswer& answer) {
     const std::lock_guard lock(mutex_);
     if (begun_ || gone_) return;
     begun_ = ended_ = true;
-    status_ = answer.status;
     closes_ = !terms_.keep_alive;
     waiting_ += answer_head(answer, HttpFraming::length, terms_.keep_alive);
     if (!terms_.head_only) waiting_ += answer.body;
-    gone_callback_ = deadline_callback_ = nullptr;
+    forget_callbacks();
   }
   terms_.wake();
 }
 
-void HttpReply::begin(const HttpAnswer& answer) {
+void HttpReply::begin(const HttpAnswer& answer, std::string nothing) {
   {
     const std::lock_guard lock(mutex_);
     if (begun_ || gone_) return;
     begun_ = true;
-    status_ = answer.status;
-    const HttpFraming framing = stream_framing();
-    chunked_ = framing == HttpFraming::chunked;
+    chunked_ = terms_.minor >= 1;
     closes_ = !terms_.keep_alive || !chunked_;
-    waiting_ += answer_head(answer, framing, terms_.keep_alive);
+    nothing_ = std::move(nothing);
+    waiting_ += answer_head(
+        answer, chunked_ ? HttpFraming::chunked : HttpFraming::closing,
+        terms_.keep_alive
+    );
   }
   terms_.wake();
 }
 
 void HttpReply::append(std::string_view bytes) {
   if (terms_.head_only) return;
-  if (waiting_.size() + bytes.size() > terms_.max_waiting) {
-    overflowed_ = true;
-    waiting_.clear();
-    return;
-  }
   if (chunked_) {
     waiting_ += http_chunk(bytes);
   } else {
@@ -53,7 +49,7 @@ void HttpReply::append(std::string_view bytes) {
 bool HttpReply::write(std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
-    if (gone_ || overflowed_) return false;
+    if (gone_) return false;
     if (!begun_ || ended_ || bytes.empty()) return true;
     append(bytes);
   }
@@ -66,10 +62,8 @@ void HttpReply::end() {
     const std::lock_guard lock(mutex_);
     if (!begun_ || ended_ || gone_) return;
     ended_ = true;
-    if (chunked_ && !overflowed_ && !terms_.head_only) {
-      waiting_ += http_chunk({});
-    }
-    gone_callback_ = deadline_callback_ = nullptr;
+    if (chunked_ && !terms_.head_only) waiting_ += http_chunk({});
+    forget_callbacks();
   }
   terms_.wake();
 }
@@ -79,9 +73,16 @@ bool HttpReply::begun() const {
   return begun_;
 }
 
-bool HttpReply::overflowed() const {
+bool HttpReply::full() const {
   const std::lock_guard lock(mutex_);
-  return overflowed_;
+  return is_full();
+}
+
+bool HttpReply::on_room(std::function<void()> callback) {
+  const std::lock_guard lock(mutex_);
+  if (gone_ || ended_ || !is_full()) return false;
+  room_callback_ = std::move(callback);
+  return true;
 }
 
 void HttpReply::on_gone(std::function<void()> callback) {
@@ -107,13 +108,15 @@ void HttpReply::on_deadline(
 }
 
 HttpReply::Pull HttpReply::pull() {
-  const std::lock_guard lock(mutex_);
-  return {
-      .bytes = std::exchange(waiting_, {}),
-      .ended = ended_,
-      .closes = closes_,
-      .status = status_
-  };
+  Pull out;
+  std::function<void()> callback;
+  {
+    const std::lock_guard lock(mutex_);
+    out = {std::exchange(waiting_, {}), ended_, closes_};
+    callback = std::exchange(room_callback_, nullptr);
+  }
+  if (callback) callback();
+  return out;
 }
 
 void HttpReply::client_left() {
@@ -123,7 +126,7 @@ void HttpReply::client_left() {
     gone_ = true;
     waiting_.clear();
     callback = std::exchange(gone_callback_, nullptr);
-    deadline_callback_ = nullptr;
+    forget_callbacks();
   }
   if (callback) callback();
 }
@@ -136,6 +139,17 @@ void HttpReply::check_deadline(Clock::time_point now) {
     callback = std::exchange(deadline_callback_, nullptr);
   }
   callback();
+}
+
+std::optional<std::string> HttpReply::probe() {
+  const std::lock_guard lock(mutex_);
+  if (!waiting_.empty()) return "";
+  if (terms_.minor == 0 || ended_) return {};
+  // Before the answer, any client must pass over an interim one.
+  if (!begun_) return "HTTP/1.1 100 Continue\r\n\r\n";
+  if (nothing_.empty()) return {};
+  append(nothing_);
+  return "";
 }
 
 }  // namespace hearth::serve

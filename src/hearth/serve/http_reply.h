@@ -1,11 +1,12 @@
 #pragma once
 // The answer to one request, written from any thread. Nothing here blocks:
-// bytes wait in a bounded buffer until the server's loop sends them, and a
-// client that reads too slowly for its buffer is let go.
+// bytes wait until the server's loop sends them. Whoever writes in pieces asks
+// whether the client keeps up, and goes on when it is told that there is room.
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 class HttpReply {
  public:
   // What the loop gives it: how the request wants its answer, how many bytes
-  // may wait, and whom to tell that there are some.
+  // may wait before it counts as full, and whom to tell that there are some.
   struct Terms {
     bool keep_alive = true;
     bool head_only = false;  // the method was HEAD: no body is sent
@@ -31,13 +32,20 @@ class HttpReply {
   // The whole answer. Only the first of send() and begin() counts.
   void send(const HttpAnswer& answer);
 
-  // An answer in pieces: begin, write as often as needed, end.
-  void begin(const HttpAnswer& answer);
-  // False when nobody listens any more.
+  // An answer in pieces: begin, write as often as needed, end. `nothing` is a
+  // piece that means nothing to its reader, sent to learn whether there still
+  // is one; empty where the type has none.
+  void begin(const HttpAnswer& answer, std::string nothing = {});
+  // Takes a piece of any size. False when nobody listens any more.
   bool write(std::string_view bytes);
   void end();
 
   bool begun() const;
+  // The client has not yet taken what was written: time to pause.
+  bool full() const;
+  // Calls once, on the loop's thread, when what waits has gone out. False, and
+  // no call, where it is not full or nobody listens.
+  bool on_room(std::function<void()> callback);
 
   // Called once, on the loop's thread, when the client left before the end;
   // at once where it has left already.
@@ -49,24 +57,26 @@ class HttpReply {
   struct Pull {
     std::string bytes;
     bool ended = false, closes = false;
-    int status = 0;
   };
   Pull pull();
-  bool overflowed() const;
   void client_left();
   void check_deadline(Clock::time_point now);
+  // Sees to it that something goes out soon, which a client who only stopped
+  // sending can take and one who left cannot: what is returned first, or what
+  // waits here. Nothing where there is no such thing to send.
+  std::optional<std::string> probe();
 
  private:
   void append(std::string_view bytes);
-  HttpFraming stream_framing() const;
+  void forget_callbacks();
+  bool is_full() const { return waiting_.size() >= terms_.max_waiting; }
 
   const Terms terms_;
   mutable std::mutex mutex_;
-  std::string waiting_;
-  bool begun_ = false, ended_ = false, gone_ = false, overflowed_ = false;
+  std::string waiting_, nothing_;
+  bool begun_ = false, ended_ = false, gone_ = false;
   bool chunked_ = false, closes_ = false;
-  int status_ = 0;
-  std::function<void()> gone_callback_, deadline_callback_;
+  std::function<void()> gone_callback_, deadline_callback_, room_callback_;
   Clock::time_point deadline_{};
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -32,11 +34,14 @@ struct HttpServer::State {
   State(const HttpServerOptions& o, HttpHandler h)
       : options(o),
         handler(std::move(h)),
+        bodies{.most = o.max_bodies},
         host{
-            options, counters,
-            [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
-              submit(std::move(request), std::move(reply));
-            },
+            options, counters, bodies,
+            [this](
+                HttpRequest request,
+                BodyShare body,
+                const std::shared_ptr<HttpReply>& reply
+            ) { submit(std::move(request), std::move(body), reply); },
             [w = wakeup] { w->call(); }
         } {
     listening = listen_on(options.host, options.port);
@@ -45,50 +50,104 @@ struct HttpServer::State {
     if (listening.fd >= 0) close(listening.fd);
   }
 
-  void submit(HttpRequest request, std::shared_ptr<HttpReply> reply);
+  void submit(
+      HttpRequest request,
+      BodyShare body,
+      const std::shared_ptr<HttpReply>& reply
+  );
   void loop();
   void accept_all(Clock::time_point now);
+  void take(int fd, Clock::time_point now);
+  bool drop_spare();
   void poll_once();
   void serve_events(Clock::time_point now);
+  void tell_round();
 
   const HttpServerOptions options;
   const HttpHandler handler;
   HttpCounters counters;
+  BodyBudget bodies;
   // Replies may outlive the server, and still call.
   const std::shared_ptr<Wakeup> wakeup = std::make_shared<Wakeup>();
   HttpConnection::Host host;
   ListenSocket listening;
   std::vector<std::unique_ptr<HttpConnection>> connections;
   std::vector<pollfd> polled;
+  bool accepts = true;            // in this round
+  Clock::time_point accept_from;  // not before: the system has no more files
   std::unique_ptr<WorkerQueue> workers;
   std::thread thread;
-  std::atomic<bool> stopping{false};
-  std::atomic<Clock::rep> stop_at{0};
-  bool all_ended = true;
+  std::atomic<bool> draining{false}, stopping{false};
+  // What drain() waits for.
+  std::mutex mutex;
+  std::condition_variable round_ended;
+  std::uint64_t rounds = 0;
+  std::size_t busy = 0;
 };
 
 void HttpServer::State::submit(
     HttpRequest request,
-    std::shared_ptr<HttpReply> reply
+    BodyShare body,
+    const std::shared_ptr<HttpReply>& reply
 ) {
   // std::function wants to copy what it holds.
-  auto shared = std::make_shared<HttpRequest>(std::move(request));
-  workers->push([this, shared, reply = std::move(reply)]() mutable {
+  struct Held {
+    HttpRequest request;
+    BodyShare body;
+    std::shared_ptr<HttpReply> reply;
+  };
+  auto held =
+      std::make_shared<Held>(std::move(request), std::move(body), reply);
+  workers->push([this, held]() mutable {
     try {
-      handler(std::move(*shared), reply);
+      handler(std::move(held->request), held->reply);
     } catch (const std::exception& e) {
       log_warning("a request failed: {}", e.what());
-      reply->send({500, {}, {}});
+      held->reply->send({500, {}, {}});
     }
-    reply.reset();
+    held.reset();
     wakeup->call();
   });
 }
 
+// The connection that has asked nothing for longest goes.
+bool HttpServer::State::drop_spare() {
+  HttpConnection* oldest = nullptr;
+  for (const auto& c : connections) {
+    if (!c->spare()) continue;
+    if (!oldest || c->idle_since() < oldest->idle_since()) oldest = c.get();
+  }
+  if (oldest == nullptr) return false;
+  ++counters.dropped;
+  std::erase_if(connections, [&](const auto& c) { return c.get() == oldest; });
+  return true;
+}
+
+void HttpServer::State::take(int fd, Clock::time_point now) {
+  // Those that are told so need a place for the time it takes.
+  const std::size_t most = options.max_connections;
+  const bool full = connections.size() >= most && !drop_spare();
+  if (full) ++counters.refused;
+  if (connections.size() >= most + most / 8 + 8) {
+    close(fd);
+    return;
+  }
+  auto made = std::make_unique<HttpConnection>(fd, host, now);
+  if (full && !made->refuse({503, "too many connections"}, now)) return;
+  connections.push_back(std::move(made));
+}
+
 void HttpServer::State::accept_all(Clock::time_point now) {
+  constexpr auto kPause = std::chrono::milliseconds(200);
   for (;;) {
     const int fd = accept(listening.fd, nullptr, nullptr);
-    if (fd < 0) return;
+    if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (fd < 0) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      // No file descriptors or memory: the connection stays in the queue.
+      if (!drop_spare()) accept_from = now + kPause;
+      return;
+    }
     ++counters.accepted;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -97,27 +156,24 @@ void HttpServer::State::accept_all(Clock::time_point now) {
 #ifdef SO_NOSIGPIPE
     setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
 #endif
-    if (connections.size() >= options.max_connections) {
-      ++counters.refused;
-      close(fd);
-      continue;
-    }
-    connections.push_back(std::make_unique<HttpConnection>(fd, host, now));
+    take(fd, now);
   }
 }
 
 void HttpServer::State::poll_once() {
   polled.clear();
   polled.push_back({wakeup->fd(), POLLIN, 0});
+  int patience = kTickMs;
   for (const auto& c : connections) {
     short events = 0;
     if (c->wants_read()) events |= POLLIN;
     if (c->wants_write()) events |= POLLOUT;
+    if (c->hurries()) patience = 0;
     polled.push_back({c->fd(), events, 0});
   }
-  const bool accepts = !stopping && listening.fd >= 0;
+  accepts = Clock::now() >= accept_from;
   if (accepts) polled.push_back({listening.fd, POLLIN, 0});
-  poll(polled.data(), polled.size(), kTickMs);
+  poll(polled.data(), polled.size(), patience);
   if (polled[0].revents != 0) wakeup->answer();
 }
 
@@ -130,27 +186,33 @@ void HttpServer::State::serve_events(Clock::time_point now) {
       goes_on = c.on_readable(now);
     }
     if (goes_on && (events & POLLOUT) != 0) goes_on = c.on_writable(now);
-    goes_on = goes_on && c.tick(now, stopping);
+    goes_on = goes_on && c.tick(now);
     if (!goes_on) connections[i].reset();
   }
   std::erase(connections, nullptr);
 }
 
-void HttpServer::State::loop() {
-  for (;;) {
-    poll_once();
-    const auto now = Clock::now();
-    const bool accepts = polled.size() > connections.size() + 1;
-    serve_events(now);
-    if (accepts && polled.back().revents != 0) accept_all(now);
-    if (!stopping) continue;
-    if (listening.fd >= 0) close(std::exchange(listening.fd, -1));
-    const bool late = now.time_since_epoch().count() >= stop_at;
-    if (connections.empty() || late) break;
-  }
-  all_ended = std::ranges::none_of(connections, [](const auto& c) {
+void HttpServer::State::tell_round() {
+  const auto under_way = std::ranges::count_if(connections, [](const auto& c) {
     return c->busy();
   });
+  {
+    const std::lock_guard lock(mutex);
+    busy = static_cast<std::size_t>(under_way);
+    ++rounds;
+  }
+  round_ended.notify_all();
+}
+
+void HttpServer::State::loop() {
+  while (!stopping) {
+    poll_once();
+    const auto now = Clock::now();
+    host.stopping = draining;
+    serve_events(now);
+    if (accepts && polled.back().revents != 0) accept_all(now);
+    if (draining) tell_round();
+  }
   connections.clear();
 }
 
@@ -174,14 +236,30 @@ void HttpServer::start() {
   state_->thread = std::thread([this] { state_->loop(); });
 }
 
-bool HttpServer::stop(std::chrono::milliseconds patience) {
-  if (!state_->thread.joinable()) return true;
-  state_->stop_at = (Clock::now() + patience).time_since_epoch().count();
-  state_->stopping = true;
-  state_->wakeup->call();
-  state_->thread.join();
-  state_->workers.reset();
-  return state_->all_ended;
+std::size_t HttpServer::drain(std::chrono::milliseconds patience) {
+  State& s = *state_;
+  if (!s.thread.joinable()) return 0;
+  const auto until = Clock::now() + patience;
+  std::unique_lock lock(s.mutex);
+  s.draining = true;
+  // The round under way may have begun before.
+  const auto first = s.rounds + 2;
+  while (s.rounds < first || (s.busy > 0 && Clock::now() < until)) {
+    s.wakeup->call();
+    s.round_ended.wait_for(lock, std::chrono::milliseconds(kTickMs));
+  }
+  return s.busy;
+}
+
+std::size_t HttpServer::stop(std::chrono::milliseconds patience) {
+  State& s = *state_;
+  if (!s.thread.joinable()) return 0;
+  const std::size_t left = drain(patience);
+  s.stopping = true;
+  s.wakeup->call();
+  s.thread.join();
+  s.workers.reset();
+  return left;
 }
 
 }  // namespace hearth::serve

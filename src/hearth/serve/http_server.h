@@ -23,24 +23,30 @@ struct HttpServerOptions {
   int port = 0;                    // 0: one the system chooses
   HttpLimits limits;
   std::size_t max_connections = 512;
-  std::size_t max_waiting = std::size_t{1} << 20;  // bytes a client may owe
+  std::size_t max_waiting = std::size_t{1} << 20;   // bytes a client may owe
+  std::size_t max_bodies = std::size_t{128} << 20;  // bytes of all bodies
   int workers = 2;
   // For a request to arrive whole, a connection to stay idle, and a client to
   // take any byte that waits for it.
   std::chrono::milliseconds head_timeout{10'000}, body_timeout{30'000},
       idle_timeout{60'000}, write_timeout{20'000};
-  // The body and headers of an answer to a request that cannot be read.
+  // Asked on the loop's thread when the head of a request is there: an answer
+  // ends the request before its body is read. Must be quick and not throw.
+  std::function<std::optional<HttpAnswer>(const HttpRequest& head)> gate;
+  // The body and headers of an answer to a request that cannot be read, or for
+  // which there is no room.
   std::function<HttpAnswer(const HttpFault&)> fault_answer;
 };
 
-// Called on a worker. The reply may be kept and written later, by any thread;
-// one that is dropped without an answer is a bug, and answered with 500.
+// Called on a worker, for requests that the gate let pass. The reply may be
+// kept and written later, by any thread; one that is dropped without an answer
+// is a bug, and answered with 500.
 using HttpHandler =
     std::function<void(HttpRequest request, std::shared_ptr<HttpReply> reply)>;
 
 struct HttpCounters {
-  std::atomic<std::uint64_t> accepted{0}, refused{0}, faults{0}, left{0},
-      too_slow{0}, timed_out{0}, bytes_in{0}, bytes_out{0};
+  std::atomic<std::uint64_t> accepted{0}, refused{0}, dropped{0}, faults{0},
+      left{0}, too_slow{0}, timed_out{0}, bytes_in{0}, bytes_out{0};
   std::atomic<std::size_t> open{0};
 };
 
@@ -49,16 +55,19 @@ class HttpServer {
   // Listens; connections wait until start(). Throws UsageError for an address
   // that is none, IoError when it cannot be had.
   HttpServer(const HttpServerOptions& options, HttpHandler handler);
-  // As stop(0).
+  // Closes everything at once.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   int port() const;
   void start();
-  // Accepts no more, lets what is under way end for at most that long, then
-  // closes everything. True when all had ended.
-  bool stop(std::chrono::milliseconds patience);
+  // From now on each answer ends its connection. Waits until none is under way,
+  // at most that long, and says how many are; connections are still taken, so
+  // that the gate can turn them away.
+  std::size_t drain(std::chrono::milliseconds patience);
+  // Drains, then closes everything. What drain() says.
+  std::size_t stop(std::chrono::milliseconds patience);
 
   const HttpCounters& counters() const;
 

@@ -20,6 +20,16 @@ struct Address {
   socklen_t size = 0;
 };
 
+[[noreturn]] void throw_no_address(const std::string& host) {
+  throw UsageError(
+      fmt::format(
+          "the host must be localhost or an address such as 127.0.0.1, 0.0.0.0 "
+          "or ::1, got '{}'",
+          host
+      )
+  );
+}
+
 Address address_of(const std::string& host, int port) {
   Address out;
   sockaddr_in v4{};
@@ -35,13 +45,7 @@ Address address_of(const std::string& host, int port) {
     out.size = sizeof v6;
     __builtin_memcpy(&out.bytes, &v6, sizeof v6);
   } else {
-    throw UsageError(
-        fmt::format(
-            "the host must be an address such as 127.0.0.1, 0.0.0.0 or ::1, "
-            "got '{}'",
-            host
-        )
-    );
+    throw_no_address(host);
   }
   return out;
 }
@@ -57,6 +61,25 @@ int port_of(int fd) {
 }
 
 }  // namespace
+
+bool is_address(const std::string& host) {
+  in_addr v4{};
+  in6_addr v6{};
+  return inet_pton(AF_INET, host.c_str(), &v4) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &v6) == 1;
+}
+
+std::string address_of_host(const std::string& host) {
+  if (host == "localhost") return "127.0.0.1";
+  if (!is_address(host)) throw_no_address(host);
+  return host;
+}
+
+std::vector<std::string> machine_names() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return {};
+  return {name, std::string(name) + ".local"};
+}
 
 bool is_loopback(const std::string& host) {
   in_addr v4{};

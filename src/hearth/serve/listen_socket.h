@@ -1,11 +1,19 @@
 #pragma once
 // A listening TCP socket on one numeric address.
 #include <string>
+#include <vector>
 
 namespace hearth::serve {
 
-// Whether only this machine can reach the address: 127.0.0.0/8 or ::1.
+// Whether it is a numeric address, and whether one that only this machine can
+// reach: 127.0.0.0/8 or ::1.
+bool is_address(const std::string& host);
 bool is_loopback(const std::string& host);
+// The address to listen on: localhost is 127.0.0.1, addresses are themselves.
+// Throws UsageError for other names.
+std::string address_of_host(const std::string& host);
+// What this machine calls itself, and that on the local network.
+std::vector<std::string> machine_names();
 
 struct ListenSocket {
   int fd = -1;

@@ -22,6 +22,13 @@ void Histogram::observe(double seconds) {
   microseconds_ += static_cast<std::uint64_t>(seconds * 1e6);
 }
 
+double Histogram::mean() const {
+  std::uint64_t total = 0;
+  for (const auto& count : counts_) total += count;
+  if (total == 0) return 0;
+  return static_cast<double>(microseconds_) / 1e6 / static_cast<double>(total);
+}
+
 std::string Histogram::text(
     std::string_view name,
     std::string_view help

@@ -15,6 +15,7 @@ namespace hearth::serve {
 class Histogram {
  public:
   void observe(double seconds);
+  double mean() const;  // 0 where nothing was seen
   // Lines of one metric with that name.
   std::string text(std::string_view name, std::string_view help) const;
 
@@ -28,7 +29,11 @@ class Histogram {
 
 struct Metrics {
   Histogram first_token, whole_request;
-  std::atomic<std::uint64_t> cancelled{0}, rejected{0};
+  // Requests for text that the engine took. Each of them ends as one of the
+  // next four: what is begun and not ended is under way.
+  std::atomic<std::uint64_t> begun{0}, done{0}, failed{0}, cancelled{0},
+      timed_out{0};
+  std::atomic<std::uint64_t> rejected{0}, keys_refused{0};
 
   // route is one of ours, never what a client wrote.
   void count_answer(std::string_view route, int status);

@@ -90,6 +90,38 @@ TEST(ChatRequestTest, ANullIsAsGoodAsNothing) {
   EXPECT_EQ(r.choices, 1);
 }
 
+TEST(ChatRequestTest, ANullOptionThatIsNotOfferedIsAbsent) {
+  chat(R"("prediction":null,"audio":null,"functions":null)");
+  parse_chat_request(
+      R"({"model":"m","messages":[{"role":"user","content":"x",)"
+      R"("annotations":null}]})",
+      {}
+  );
+}
+
+TEST(ChatRequestTest, WhatChangesNoAnswerIsTaken) {
+  chat(
+      R"("metadata":{"a":"b"},"safety_identifier":"s","prompt_cache_key":"k",)"
+      R"("modalities":["text"],"service_tier":"default","store":false,)"
+      R"("user":"u")"
+  );
+  EXPECT_EQ(chat(R"("service_tier":"auto")").choices, 1);
+  EXPECT_EQ(refused_chat(R"("metadata":5)").param, "metadata");
+}
+
+TEST(ChatRequestTest, TokenIdsNeedAPlaceToStand) {
+  EXPECT_EQ(
+      refused_chat(R"("return_token_ids":true)").param, "return_token_ids"
+  );
+  EXPECT_EQ(
+      refused_completion(
+          R"({"model":"m","prompt":"a","return_token_ids":true})"
+      )
+          .param,
+      "return_token_ids"
+  );
+}
+
 TEST(ChatRequestTest, MessagesBecomeWhatTemplatesRead) {
   const auto r = parse_chat_request(
       R"({"model":"m","messages":[{"role":"developer","content":"d"},
@@ -303,6 +335,28 @@ TEST(RequestJson, RefusesWhatIsNotOneObject) {
   }
   EXPECT_EQ(refused_body(std::string("{}\0x", 4)).status, 400);
   EXPECT_EQ(refused_body(std::string(100'000, '[')).status, 400);
+}
+
+TEST(RequestJson, ManyValuesAndListsAreRefused) {
+  const auto refused = [](const std::string& one, int times) {
+    std::string body = "{" + kChat + ",\"x\":[" + one;
+    for (int i = 1; i < times; ++i) body += "," + one;
+    return refused_body(body + "]}").what;
+  };
+  EXPECT_NE(refused("0", 1'000'001).find("too many values"), std::string::npos);
+  EXPECT_NE(refused("[]", 100'001).find("too many lists"), std::string::npos);
+  EXPECT_NE(refused("{}", 100'001).find("too many lists"), std::string::npos);
+  // As many as a prompt of ids may have are read, and then refused as unknown.
+  EXPECT_NE(refused("0", 900'000).find("not supported"), std::string::npos);
+}
+
+TEST(RequestJson, KeepsWhatWasWritten) {
+  const std::string text =
+      R"({"z":[1,-2,3.5,"\u00e9",null,true,{"b":{},"a":[[]]}],"a":"x"})";
+  EXPECT_EQ(parse_request_json(text), Json::parse(text));
+  EXPECT_EQ(
+      to_json_line(parse_request_json(text)), to_json_line(Json::parse(text))
+  );
 }
 
 TEST(RequestJson, ManyKeysAreRefusedQuickly) {

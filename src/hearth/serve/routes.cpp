@@ -37,17 +37,19 @@ std::string percent_decoded(std::string_view text) {
 struct Known {
   std::string_view path;
   Route route;
-  bool posts;
 };
 constexpr Known kKnown[] = {
-    {"/health", Route::health, false},
-    {"/metrics", Route::metrics, false},
-    {"/v1/models", Route::models, false},
-    {"/v1/chat/completions", Route::chat, true},
-    {"/v1/completions", Route::completions, true},
+    {"/health", Route::health},
+    {"/metrics", Route::metrics},
+    {"/v1/models", Route::models},
+    {"/v1/chat/completions", Route::chat},
+    {"/v1/completions", Route::completions},
 };
 
-void check_method(std::string_view method, bool posts) {
+}  // namespace
+
+void check_method(Route route, std::string_view method) {
+  const bool posts = route == Route::chat || route == Route::completions;
   const bool fits =
       posts ? method == "POST" : method == "GET" || method == "HEAD";
   if (fits) return;
@@ -56,25 +58,17 @@ void check_method(std::string_view method, bool posts) {
   );
 }
 
-}  // namespace
-
-RouteMatch match_route(std::string_view method, std::string_view path) {
+RouteMatch find_route(std::string_view path) {
   for (const Known& known : kKnown) {
-    if (path != known.path) continue;
-    check_method(method, known.posts);
-    return {known.route, known.path, {}};
+    if (path == known.path) return {known.route, known.path, {}};
   }
   if (path.starts_with(kModelPrefix)) {
-    check_method(method, false);
     return {
         Route::model, "/v1/models/ID",
         percent_decoded(path.substr(kModelPrefix.size()))
     };
   }
-  if (page_file(path).text.data() != nullptr) {
-    check_method(method, false);
-    return {Route::page, "/", {}};
-  }
+  if (page_file(path).text.data() != nullptr) return {Route::page, "/", {}};
   throw ApiError(404, "there is nothing at this path");
 }
 
@@ -86,6 +80,8 @@ PageFile page_file(std::string_view path) {
       {"/", "index.html", "text/html; charset=utf-8"},
       {"/chat.css", "chat.css", "text/css; charset=utf-8"},
       {"/chat.js", "chat.js", "text/javascript; charset=utf-8"},
+      {"/settings.js", "settings.js", "text/javascript; charset=utf-8"},
+      {"/view.js", "view.js", "text/javascript; charset=utf-8"},
       {"/markdown.js", "markdown.js", "text/javascript; charset=utf-8"},
       {"/icon.svg", "icon.svg", "image/svg+xml"},
   };

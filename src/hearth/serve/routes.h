@@ -22,9 +22,10 @@ struct RouteMatch {
   std::string rest;       // of Route::model the model's id, decoded
 };
 
-// ApiError 404 for an unknown path, 405 for a method that the path does not
-// take.
-RouteMatch match_route(std::string_view method, std::string_view path);
+// ApiError 404 for an unknown path.
+RouteMatch find_route(std::string_view path);
+// ApiError 405 for a method that the route does not take.
+void check_method(Route route, std::string_view method);
 
 // The page's file for a path, and its type; null text where there is none.
 struct PageFile {

@@ -1,20 +1,16 @@
 #include "hearth/serve/served_model.h"
 
+#include <algorithm>
 #include <chrono>
-#include <random>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/serve/api_error.h"
+#include "hearth/serve/random_id.h"
 
 namespace hearth::serve {
 namespace {
-
-std::uint64_t random_number() {
-  static thread_local std::mt19937_64 source{std::random_device{}()};
-  return source();
-}
 
 AnswerHead head_of(const GenerationRequest& request, bool chat) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -34,7 +30,7 @@ auto as_api_error(const char* param, Body body) {
   try {
     return body();
   } catch (const UsageError& e) {
-    throw ApiError(400, e.what(), param);
+    throw ApiError(400, plain_message(e.what()), param);
   }
 }
 
@@ -75,10 +71,10 @@ infer::Request engine_request(
       .repeat_penalty = r.repeat_penalty,
       .frequency_penalty = r.frequency_penalty,
       .presence_penalty = r.presence_penalty,
-      .seed = r.seed ? *r.seed : random_number()
+      .seed = r.seed.value_or(0)
   };
   out.logit_bias = r.logit_bias;
-  out.stop_ids = model.text->stop_ids;
+  out.stop_ids = model.text->stop_ids();
   out.stop = r.stop;
   out.log_probs = r.log_probs;
   out.grammar = grammar_of(r.format);
@@ -86,7 +82,29 @@ infer::Request engine_request(
   return out;
 }
 
-void check_length(const ServedModel& model, const infer::Request& request) {
+// What the engine would refuse too, but without the name of the option.
+void check_ids(const ServedModel& model, const infer::Request& request) {
+  const int limit = model.engine->vocabulary();
+  const auto check = [&](std::int32_t id, const char* param) {
+    if (id >= 0 && id < limit) return;
+    throw ApiError(
+        400,
+        fmt::format(
+            "'{}' must have token ids from 0 to {}, got {}", param, limit - 1,
+            id
+        ),
+        param
+    );
+  };
+  for (const std::int32_t id : request.prompt) check(id, "prompt");
+  for (const auto& [id, bias] : request.logit_bias) check(id, "logit_bias");
+}
+
+void check_length(
+    const ServedModel& model,
+    const infer::Request& request,
+    const char* param
+) {
   const int limit = model.engine->limit();
   const auto tokens = request.prompt.size();
   // One that asks for no new token may fill the context.
@@ -99,7 +117,7 @@ void check_length(const ServedModel& model, const infer::Request& request) {
           "the prompt has {} tokens, but the context of this model holds {}",
           tokens, limit
       ),
-      "messages", "context_length_exceeded"
+      param, "context_length_exceeded"
   );
 }
 
@@ -121,33 +139,46 @@ void add_choices(
     const infer::Request& request,
     JobPlan& plan
 ) {
-  check_length(model, request);
+  check_length(model, request, plan.head.chat ? "messages" : "prompt");
+  check_ids(model, request);
   for (int i = 0; i < r.choices; ++i) {
     plan.requests.push_back(request);
-    plan.requests.back().sampling.seed += static_cast<std::uint64_t>(i);
+    auto& seed = plan.requests.back().sampling.seed;
+    seed = mixed_seed(seed, static_cast<std::uint64_t>(i));
   }
 }
 
-TokenIds chat_ids(const ServedText& text, const ChatRequest& request) {
-  if (!text.templates) {
+// A strict tool's arguments follow its schema also where the model may choose:
+// from the mark of a call on, the text is held to it.
+void add_strict_tools(
+    const ChatRequest& request,
+    infer::Request& asked,
+    const JobPlan& plan
+) {
+  const auto strict = std::ranges::find_if(request.tools, [](const Json& t) {
+    const Json& function = t["function"];
+    return function.contains("strict") && function["strict"] == true;
+  });
+  if (strict == request.tools.end()) return;
+  const auto mark = infer::tool_call_mark(plan.tool_form);
+  if (mark.empty()) {
+    const auto name = fmt::format(
+        "tools[{}].function.strict", strict - request.tools.begin()
+    );
     throw ApiError(
         400,
-        "this model has no chat template: use /v1/completions, or start the "
-        "server with --chat-template",
-        "messages"
+        fmt::format(
+            "'{}' needs 'tool_choice' to be required or a function: calls of "
+            "this model have no mark from which to hold them to a schema",
+            name
+        ),
+        name
     );
   }
-  const bool tools = request.tool_choice != ToolChoice::none;
-  return as_api_error("messages", [&] {
-    const std::string rendered = text.templates->choose(tools).render(
-        request.messages,
-        {.add_generation_prompt = !request.continue_final_message,
-         .continue_final_message = request.continue_final_message,
-         .tools = tools ? request.tools : Json(),
-         .variables = request.template_variables}
-    );
-    return text.tokenizer->encode(rendered, {.add_special = false});
-  });
+  asked.grammar_after = mark;
+  asked.grammar = infer::grammar_after_tool_call_mark(
+      plan.tool_form, request.tools, request.parallel_tool_calls
+  );
 }
 
 // Calls are looked for where tools are on offer, and demanded by a grammar
@@ -166,7 +197,9 @@ void add_tools(
   as_api_error("tools", [&] {
     plan.tool_names = infer::tool_names(request.tools);
     plan.one_tool_call = !request.parallel_tool_calls;
-    if (request.tool_choice == ToolChoice::automatic) return;
+    if (request.tool_choice == ToolChoice::automatic) {
+      return add_strict_tools(request, asked, plan);
+    }
     asked.grammar = infer::grammar_of_tool_call(
         plan.tool_form, request.tools, request.tool_name,
         request.parallel_tool_calls
@@ -174,27 +207,35 @@ void add_tools(
   });
 }
 
-TokenIds raw_ids(const ServedText& text, const std::string& prompt) {
-  TokenIds ids = text.tokenizer->prefix_ids();
-  text.tokenizer->encode(prompt, ids, {.add_special = false});
-  return ids;
+PromptEcho echo_of_ids(const ServedText& text, const TokenIds& ids) {
+  return {.text = text.tokenizer()->decode(ids, true), .tokens = ids.size()};
+}
+
+// More than can ever wait would be refused each time anew.
+void check_choices(const ServedModel& model, const JobPlan& plan) {
+  const std::size_t most = model.engine->most_at_once();
+  if (plan.requests.size() <= most) return;
+  throw ApiError(
+      400,
+      fmt::format(
+          "'n' asks for {} texts, but this server runs and queues at most {}",
+          plan.requests.size(), most
+      ),
+      "n"
+  );
 }
 
 }  // namespace
 
-infer::ToolForm ServedText::tool_form() const {
-  if (!templates) return infer::ToolForm::none;
-  return infer::tool_form_of(templates->choose(true).source());
-}
-
 JobPlan plan_chat(const ServedModel& model, const ChatRequest& request) {
   JobPlan plan = plan_of(request, true);
-  TokenIds ids = chat_ids(*model.text, request);
+  TokenIds ids = model.text->chat_ids(request, model.engine->limit());
   const int room = model.engine->limit() - static_cast<int>(ids.size());
   auto asked =
       engine_request(model, request, std::move(ids), std::max(room, 1));
   add_tools(model, request, asked, plan);
   add_choices(model, request, asked, plan);
+  check_choices(model, plan);
   return plan;
 }
 
@@ -203,16 +244,23 @@ JobPlan plan_completion(
     const CompletionRequest& request
 ) {
   JobPlan plan = plan_of(request, false);
+  const std::size_t prefix = model.text->tokenizer()->prefix_ids().size();
   for (const auto& prompt : request.prompts) {
     const auto* given = std::get_if<TokenIds>(&prompt);
     TokenIds ids =
-        given ? *given : raw_ids(*model.text, std::get<std::string>(prompt));
+        given ? *given
+              : model.text->raw_ids(
+                    std::get<std::string>(prompt), model.engine->limit()
+                );
     if (ids.empty()) throw ApiError(400, "'prompt' is empty", "prompt");
     if (request.echo) {
-      const std::string text = given ? model.text->tokenizer->decode(ids, true)
-                                     : std::get<std::string>(prompt);
+      const PromptEcho echo =
+          given ? echo_of_ids(*model.text, ids)
+                : PromptEcho{
+                      std::get<std::string>(prompt), ids.size(), prefix, true
+                  };
       plan.echoes.insert(
-          plan.echoes.end(), static_cast<std::size_t>(request.choices), text
+          plan.echoes.end(), static_cast<std::size_t>(request.choices), echo
       );
     }
     auto asked = engine_request(model, request, std::move(ids), 16);
@@ -225,6 +273,7 @@ JobPlan plan_completion(
     }
     add_choices(model, request, asked, plan);
   }
+  check_choices(model, plan);
   return plan;
 }
 

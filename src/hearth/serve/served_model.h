@@ -1,26 +1,14 @@
 #pragma once
-// What the server can run, and how a request becomes token ids for it.
+// What the server can run, and what a request asks of it.
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "hearth/data/chat.h"
 #include "hearth/infer/engine.h"
 #include "hearth/serve/generation_job.h"
-#include "hearth/serve/generation_request.h"
+#include "hearth/serve/served_text.h"
 
 namespace hearth::serve {
-
-// The text side, which a base and its adapters share.
-struct ServedText {
-  std::shared_ptr<const data::Tokenizer> tokenizer;  // never null
-  std::optional<data::ChatTemplates> templates;
-  std::vector<std::int32_t> stop_ids;
-
-  // How the template with tools teaches to call them.
-  infer::ToolForm tool_form() const;
-};
 
 // A name that the "model" of a request may have.
 struct ServedModel {

@@ -1,9 +1,13 @@
 #include "hearth/serve/service.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/serve/random_id.h"
 #include "hearth/serve/routes.h"
 
 namespace hearth::serve {
@@ -37,6 +41,8 @@ Service::Service(ServiceOptions options, std::vector<ServedModel> models)
     : options_(std::move(options)), models_(std::move(models)) {}
 
 HttpAnswer Service::fault_answer(const HttpFault& fault) {
+  metrics_->count_answer("other", fault.status);
+  log_debug("- - {} {}", fault.status, fault.what);
   return error_answer({fault.status, fault.what});
 }
 
@@ -47,63 +53,131 @@ HttpHeaders Service::common_headers(const HttpRequest& request) const {
   return out;
 }
 
-void Service::handle(
+HttpAnswer Service::error(
+    const std::exception& e,
+    std::string_view route
+) const {
+  if (const auto* api = dynamic_cast<const ApiError*>(&e)) {
+    return error_answer(*api, retry_after(api->status()));
+  }
+  if (dynamic_cast<const UsageError*>(&e) != nullptr) {
+    return error_answer({400, plain_message(e.what())});
+  }
+  log_warning("[serve.Service] {}: {}", route, e.what());
+  return error_answer({500, "the server failed; its log says why"});
+}
+
+// How long until there may be room: what waits now, at the speed so far.
+int Service::retry_after(int status) const {
+  constexpr double kMost = 120, kWhileDraining = 5;
+  if (status == 503) return static_cast<int>(kWhileDraining);
+  std::size_t waiting = 0, running = 0;
+  for (const ServedModel& model : models_) {
+    const auto stats = model.engine->stats();
+    waiting = std::max(waiting, stats.waiting);
+    running = std::max(running, stats.running);
+  }
+  const double turns =
+      1 + static_cast<double>(waiting) /
+              static_cast<double>(std::max<std::size_t>(running, 1));
+  const double seconds = metrics_->whole_request.mean() * turns;
+  return static_cast<int>(std::ceil(std::clamp(seconds, 1.0, kMost)));
+}
+
+void Service::finish(
     const HttpRequest& request,
-    const std::shared_ptr<HttpReply>& reply
+    std::string_view route,
+    HttpAnswer& answer
 ) {
+  metrics_->count_answer(route, answer.status);
+  if (answer.status == 405) {
+    const bool posts =
+        route == "/v1/chat/completions" || route == "/v1/completions";
+    answer.headers.emplace_back("Allow", posts ? "POST" : "GET, HEAD");
+  }
+  for (auto& header : common_headers(request)) {
+    answer.headers.push_back(std::move(header));
+  }
+  log_debug("{} {} {}", request.method, route, answer.status);
+}
+
+std::optional<HttpAnswer> Service::gate(const HttpRequest& head) {
   std::string_view route = "other";
   HttpAnswer made;
   try {
-    check_host(options_.access, request);
-    if (request.method == "OPTIONS" && !options_.access.cors_origins.empty()) {
-      made = preflight(request);
+    check_host(options_.access, head);
+    if (head.method == "OPTIONS" && !options_.access.cors_origins.empty()) {
+      made = preflight(head);
     } else {
-      check_origin(options_.access, request);
-      const RouteMatch match = match_route(request.method, request.path);
+      check_origin(options_.access, head);
+      const RouteMatch match = find_route(head.path);
       route = match.name;
-      made = answer(request, reply);
+      check_method(match.route, head.method);
+      auto answered = answer(head, match);
+      if (!answered) return {};
+      made = *std::move(answered);
     }
-  } catch (const ApiError& e) {
-    made = error_answer(e);
-    if (e.status() == 405) {
-      const bool get = std::string_view(e.what()).ends_with("GET requests");
-      made.headers.emplace_back("Allow", get ? "GET, HEAD" : "POST");
-    }
-  } catch (const UsageError& e) {
-    made = error_answer({400, e.what()});
   } catch (const std::exception& e) {
-    log_warning("[serve.Service] {}: {}", route, e.what());
-    made = error_answer({500, "the server failed; its log says why"});
+    made = error(e, route);
   }
-  if (made.status == 0) return;  // a job has the reply now, and counts it
-  metrics_->count_answer(route, made.status);
-  for (auto& header : common_headers(request)) {
-    made.headers.push_back(std::move(header));
+  if (made.status == 401) note_refused_key(head);
+  finish(head, route, made);
+  return made;
+}
+
+void Service::handle(const HttpRequest& request, const Reply& reply) {
+  const RouteMatch match = find_route(request.path);
+  try {
+    generate(request, reply, match);
+  } catch (const std::exception& e) {
+    HttpAnswer made = error(e, match.name);
+    finish(request, match.name, made);
+    reply->send(made);
   }
-  reply->send(made);
+}
+
+// Who tries keys is worth a line; a flood of them is worth one a minute.
+void Service::note_refused_key(const HttpRequest& head) {
+  constexpr auto kBetween = std::chrono::minutes(1);
+  ++metrics_->keys_refused;
+  if (head.header("Authorization") == nullptr) return;
+  ++keys_unnoted_;
+  const auto now = Clock::now();
+  if (key_noted_ != Clock::time_point{} && now - key_noted_ < kBetween) return;
+  key_noted_ = now;
+  log_warning(
+      "a key that is not known here was given ({} since the last note)",
+      std::exchange(keys_unnoted_, 0)
+  );
 }
 
 HttpAnswer Service::preflight(const HttpRequest& request) const {
   const HttpHeaders allowed = cors_headers(options_.access, request);
   if (allowed.empty()) throw ApiError(403, "this origin may not ask here");
+  // Clients send headers of their own (x-stainless-…) that mean nothing here:
+  // an origin that may ask may send them.
+  const std::string* asked = request.header("Access-Control-Request-Headers");
   return {
       204,
       {{"Access-Control-Allow-Methods", "GET, POST"},
-       {"Access-Control-Allow-Headers", "Authorization, Content-Type"},
+       {"Access-Control-Allow-Headers",
+        asked == nullptr ? "Authorization, Content-Type" : *asked},
        {"Access-Control-Max-Age", "600"}},
       {}
   };
 }
 
-// A status of 0 means that a job answers later.
-HttpAnswer Service::answer(const HttpRequest& request, const Reply& reply) {
-  const RouteMatch match = match_route(request.method, request.path);
-  if (match.route == Route::page) return page_answer(request.path);
+// Nothing for a request for text that may be made.
+std::optional<HttpAnswer> Service::answer(
+    const HttpRequest& head,
+    const RouteMatch& match
+) {
+  if (match.route == Route::page) return page_answer(head.path);
   if (match.route == Route::health) return health();
-  check_key(options_.access, request);
+  check_key(options_.access, head);
   switch (match.route) {
     case Route::metrics:
-      return {
+      return HttpAnswer{
           200,
           {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
           metrics_text()
@@ -115,9 +189,9 @@ HttpAnswer Service::answer(const HttpRequest& request, const Reply& reply) {
     default:
       break;
   }
-  check_json_type(request);
-  generate(request, reply, match);
-  return {.status = 0};
+  check_json_type(head);
+  if (draining_) throw ApiError(503, "the server is shutting down");
+  return {};
 }
 
 void Service::generate(
@@ -129,13 +203,17 @@ void Service::generate(
   if (draining_) throw ApiError(503, "the server is shutting down");
   JobPlan plan;
   const ServedModel* model = nullptr;
-  if (chat) {
-    const auto asked = parse_chat_request(request.body, options_.limits);
+  const auto ready = [&](GenerationRequest& asked) {
     model = &model_named(asked.model);
+    if (!asked.seed) asked.seed = next_seed();
+  };
+  if (chat) {
+    auto asked = parse_chat_request(request.body, options_.limits);
+    ready(asked);
     plan = plan_chat(*model, asked);
   } else {
-    const auto asked = parse_completion_request(request.body, options_.limits);
-    model = &model_named(asked.model);
+    auto asked = parse_completion_request(request.body, options_.limits);
+    ready(asked);
     plan = plan_completion(*model, asked);
   }
   for (auto& one : plan.requests) {
@@ -143,14 +221,34 @@ void Service::generate(
   }
   JobHost host{
       .engine = model->engine.get(),
-      .tokenizer = model->text->tokenizer,
+      .tokenizer = model->text->tokenizer(),
       .metrics = metrics_,
       .route = match.name,
       .headers = common_headers(request),
       .timeout = options_.timeout
   };
-  std::make_shared<GenerationJob>(std::move(host), std::move(plan), reply)
-      ->start();
+  const auto job =
+      std::make_shared<GenerationJob>(std::move(host), std::move(plan), reply);
+  job->start();
+  keep_track(job);
+}
+
+std::uint64_t Service::next_seed() {
+  if (!options_.seed) return random_number();
+  return mixed_seed(*options_.seed, seeds_drawn_++);
+}
+
+void Service::keep_track(const std::shared_ptr<GenerationJob>& job) {
+  const std::lock_guard lock(jobs_mutex_);
+  std::erase_if(jobs_, [](const auto& j) { return j.expired(); });
+  jobs_.push_back(job);
+}
+
+void Service::cut_off() {
+  const std::lock_guard lock(jobs_mutex_);
+  for (const auto& weak : jobs_) {
+    if (const auto job = weak.lock()) job->cut_off();
+  }
 }
 
 const ServedModel& Service::model_named(const std::string& id) const {
@@ -176,7 +274,8 @@ Json Service::model_json(const ServedModel& model) const {
       {"created", model.created},
       {"owned_by", "hearth"},
       {"context_length", model.engine->limit()},
-      {"chat", model.text->templates.has_value()}
+      {"max_tokens", options_.limits.max_tokens},
+      {"chat", model.text->chats()}
   };
 }
 

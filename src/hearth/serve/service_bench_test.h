@@ -51,12 +51,15 @@ inline std::shared_ptr<const data::Tokenizer> letters_tokenizer() {
   return data::Tokenizer::from_json(to_json_line(file), "letters");
 }
 
-inline data::ChatTemplates plain_template() {
+inline const char* const kPlainTemplate =
+    "{% for m in messages %}{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}!{% endif %}";
+
+inline data::ChatTemplates template_of(const std::string& source) {
   const auto path =
       std::filesystem::temp_directory_path() /
       ("hearth_serve_test_" + std::to_string(getpid()) + ".jinja");
-  std::ofstream(path) << "{% for m in messages %}{{ m.content }}{% endfor %}"
-                         "{% if add_generation_prompt %}!{% endif %}";
+  std::ofstream(path) << source;
   auto made = data::ChatTemplates::load(path.string());
   std::filesystem::remove(path);
   return made;
@@ -67,7 +70,8 @@ struct BenchOptions {
   infer::EngineOptions engine;
   ServiceOptions service;
   HttpServerOptions http;
-  bool chat = true;
+  std::string chat_template = kPlainTemplate;  // empty: none
+  SpecialText special = SpecialText::plain;
 };
 
 struct ServiceBench {
@@ -81,17 +85,22 @@ struct ServiceBench {
                 o.engine
             )
         ) {
-    auto text = std::make_shared<ServedText>();
-    text->tokenizer = letters_tokenizer();
-    if (o.chat) text->templates = plain_template();
-    const std::shared_ptr<const ServedText> shared = text;
+    std::optional<data::ChatTemplates> templates;
+    if (!o.chat_template.empty()) templates = template_of(o.chat_template);
+    const auto shared = std::make_shared<const ServedText>(
+        letters_tokenizer(), std::move(templates), std::vector<std::int32_t>{},
+        o.special
+    );
     service = std::make_unique<Service>(
         o.service,
         std::vector<ServedModel>{
             {"base", engine, -1, shared, 7}, {"tuned", engine, 0, shared, 7}
         }
     );
-    o.http.fault_answer = Service::fault_answer;
+    o.http.gate = [this](const auto& head) { return service->gate(head); };
+    o.http.fault_answer = [this](const auto& fault) {
+      return service->fault_answer(fault);
+    };
     server = std::make_unique<HttpServer>(
         o.http,
         [this](
@@ -122,6 +131,15 @@ struct ServiceBench {
   std::unique_ptr<Service> service;
   std::unique_ptr<HttpServer> server;
 };
+
+inline const char* const kChatPath = "/v1/chat/completions";
+inline const char* const kTextPath = "/v1/completions";
+
+inline std::string chat_body(const std::string& more = {}) {
+  return R"({"model":"base","messages":[{"role":"user","content":"hello"}],)"
+         R"("temperature":0,"max_tokens":8)" +
+         more + "}";
+}
 
 inline int status_of(const std::string& answer) {
   return answer.size() > 12 ? std::stoi(answer.substr(9, 3)) : 0;

@@ -1,5 +1,7 @@
 #include <set>
 
+#include <fmt/format.h>
+
 #include "hearth/base/memory.h"
 #include "hearth/serve/service.h"
 
@@ -14,68 +16,136 @@ infer::EngineStats sum_of(const std::vector<ServedModel>& models) {
     const infer::EngineStats s = model.engine->stats();
     sum.waiting += s.waiting;
     sum.running += s.running;
+    sum.held += s.held;
     sum.requests += s.requests;
-    sum.failed += s.failed;
     sum.prompt_tokens += s.prompt_tokens;
     sum.cached_tokens += s.cached_tokens;
     sum.made_tokens += s.made_tokens;
     sum.steps += s.steps;
+    sum.preempted += s.preempted;
+    sum.drafted += s.drafted;
+    sum.accepted += s.accepted;
+    sum.pages_in_use += s.pages_in_use;
     sum.pool.pages += s.pool.pages;
     sum.pool.free_pages += s.pool.free_pages;
-    sum.pool.page_bytes = s.pool.page_bytes;
   }
   return sum;
+}
+
+// Lines of metrics, one after the other.
+class MetricLines {
+ public:
+  template <class Value>
+  void counter(const char* name, const char* help, const Value& value) {
+    text += metric_text(name, "counter", help, static_cast<double>(value));
+  }
+  template <class Value>
+  void gauge(const char* name, const char* help, const Value& value) {
+    text += metric_text(name, "gauge", help, static_cast<double>(value));
+  }
+  std::string text;
+};
+
+void add_requests(const Metrics& m, MetricLines& out) {
+  // Read in this order, so that none under way counts as less than nothing.
+  const std::uint64_t done = m.done, failed = m.failed, cancelled = m.cancelled,
+                      timed_out = m.timed_out;
+  const std::uint64_t begun = m.begun;
+  out.counter("hearth_requests_total", "Requests for text taken on.", begun);
+  out.gauge(
+      "hearth_requests_open", "Of these, under way.",
+      begun - done - failed - cancelled - timed_out
+  );
+  out.counter("hearth_requests_done_total", "Of these, answered.", done);
+  out.counter("hearth_requests_failed_total", "Of these, failed.", failed);
+  out.counter(
+      "hearth_requests_cancelled_total",
+      "Of these, ended because the client left or the server stopped.",
+      cancelled
+  );
+  out.counter(
+      "hearth_requests_timed_out_total", "Of these, over --timeout.", timed_out
+  );
+  out.counter(
+      "hearth_requests_rejected_total",
+      "Requests not taken on because the queue was full.", m.rejected
+  );
+  out.counter(
+      "hearth_keys_refused_total", "Requests with no key or a wrong one.",
+      m.keys_refused
+  );
+}
+
+void add_engine(const infer::EngineStats& s, MetricLines& out) {
+  out.gauge(
+      "hearth_sequences_waiting", "Choices of requests in the queue.", s.waiting
+  );
+  out.gauge("hearth_sequences_running", "Choices being written.", s.running);
+  out.gauge(
+      "hearth_sequences_held", "Choices whose client does not keep up.", s.held
+  );
+  out.counter("hearth_sequences_total", "Choices so far.", s.requests);
+  out.counter(
+      "hearth_sequences_preempted_total",
+      "Choices put back into the queue for want of pages.", s.preempted
+  );
+  out.counter(
+      "hearth_prompt_tokens_total", "Tokens of prompts.", s.prompt_tokens
+  );
+  out.counter(
+      "hearth_cached_tokens_total",
+      "Tokens of prompts that the prefix cache had.", s.cached_tokens
+  );
+  out.counter("hearth_made_tokens_total", "Tokens generated.", s.made_tokens);
+  out.counter(
+      "hearth_drafted_tokens_total", "Tokens guessed ahead.", s.drafted
+  );
+  out.counter(
+      "hearth_accepted_tokens_total", "Of these, those that were right.",
+      s.accepted
+  );
+  out.counter("hearth_engine_steps_total", "Steps of the model.", s.steps);
+  out.gauge("hearth_kv_pages", "Pages for keys and values.", s.pool.pages);
+  out.gauge(
+      "hearth_kv_pages_used", "Of these, of requests under way.", s.pages_in_use
+  );
+  out.gauge(
+      "hearth_kv_pages_cached", "Of these, kept for prompts that begin alike.",
+      s.pool.pages - s.pool.free_pages - s.pages_in_use
+  );
+  out.gauge("hearth_kv_pages_free", "Of these, free.", s.pool.free_pages);
 }
 
 }  // namespace
 
 std::string Service::metrics_text() const {
-  std::string out = metrics_->answers_text();
-  const auto add = [&](const char* name, const char* type, const char* help,
-                       double value) {
-    out += metric_text(name, type, help, value);
-  };
-  const auto number = [](auto value) { return static_cast<double>(value); };
-  const infer::EngineStats s = sum_of(models_);
-  add("hearth_requests_waiting", "gauge", "Requests in the queue.",
-      number(s.waiting));
-  add("hearth_requests_running", "gauge", "Requests being answered.",
-      number(s.running));
-  add("hearth_requests_total", "counter", "Requests the engine took.",
-      number(s.requests));
-  add("hearth_requests_failed_total", "counter", "Requests that failed.",
-      number(s.failed));
-  add("hearth_requests_rejected_total", "counter",
-      "Requests refused because the queue was full.",
-      number(metrics_->rejected.load()));
-  add("hearth_requests_cancelled_total", "counter",
-      "Requests whose client left.", number(metrics_->cancelled.load()));
-  add("hearth_prompt_tokens_total", "counter", "Tokens of prompts.",
-      number(s.prompt_tokens));
-  add("hearth_cached_tokens_total", "counter",
-      "Tokens of prompts that the prefix cache had.", number(s.cached_tokens));
-  add("hearth_made_tokens_total", "counter", "Tokens generated.",
-      number(s.made_tokens));
-  add("hearth_engine_steps_total", "counter", "Steps of the model.",
-      number(s.steps));
-  add("hearth_kv_pages", "gauge", "Pages for keys and values.",
-      number(s.pool.pages));
-  add("hearth_kv_pages_free", "gauge", "Of these, free.",
-      number(s.pool.free_pages));
-  const MemoryUsage memory = memory_usage();
-  add("hearth_memory_live_bytes", "gauge",
+  MetricLines out;
+  out.text = fmt::format(
+      "# HELP hearth_build_info What this server is.\n"
+      "# TYPE hearth_build_info gauge\n"
+      "hearth_build_info{{version=\"{}\"}} 1\n",
+      options_.version
+  );
+  out.text += metrics_->answers_text();
+  add_requests(*metrics_, out);
+  add_engine(sum_of(models_), out);
+  out.gauge(
+      "hearth_memory_live_bytes",
       "Bytes of arrays: weights, keys and values, what a step needs.",
-      number(memory.total));
-  add("process_resident_memory_bytes", "gauge", "Memory of the process.",
-      number(resident_bytes()));
-  out += metrics_->first_token.text(
+      memory_usage().total
+  );
+  out.gauge(
+      "process_resident_memory_bytes", "Memory of the process.",
+      resident_bytes()
+  );
+  out.text += metrics_->first_token.text(
       "hearth_first_token_seconds", "From request to first token."
   );
-  out += metrics_->whole_request.text(
+  out.text += metrics_->whole_request.text(
       "hearth_request_seconds", "From request to its end."
   );
-  if (options_.more_metrics) out += options_.more_metrics();
-  return out;
+  if (options_.more_metrics) out.text += options_.more_metrics();
+  return out.text;
 }
 
 }  // namespace hearth::serve

@@ -10,18 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const char* const kChat = "/v1/chat/completions";
-const char* const kText = "/v1/completions";
-
-std::string chat_body(const std::string& more = {}) {
-  return R"({"model":"base","messages":[{"role":"user","content":"hello"}],)"
-         R"("temperature":0,"max_tokens":8)" +
-         more + "}";
-}
-
 TEST(ServiceTest, ChatStreamsWhatItAnswersWhole) {
   ServiceBench bench;
-  const Json whole = json_of(bench.post(kChat, chat_body()));
+  const Json whole = json_of(bench.post(kChatPath, chat_body()));
   EXPECT_EQ(whole["object"], "chat.completion");
   EXPECT_EQ(whole["model"], "base");
   const Json& choice = whole["choices"][0];
@@ -31,7 +22,7 @@ TEST(ServiceTest, ChatStreamsWhatItAnswersWhole) {
   EXPECT_EQ(whole["usage"]["prompt_tokens"], 6);
 
   const auto events = events_of(bench.post(
-      kChat,
+      kChatPath,
       chat_body(R"(,"stream":true,"stream_options":{"include_usage":true})")
   ));
   ASSERT_GT(events.size(), 4U);
@@ -60,7 +51,7 @@ TEST(ServiceTest, CachedTokensOfThePromptAreCounted) {
                            std::string(120, 'a') + "\"}";
   const auto cached = [&] {
     return json_of(
-               bench.post(kText, body)
+               bench.post(kTextPath, body)
     )["usage"]["prompt_tokens_details"]["cached_tokens"]
         .get<int>();
   };
@@ -72,8 +63,8 @@ TEST(ServiceTest, SeedsRepeatAndChoicesDiffer) {
   ServiceBench bench;
   const std::string body =
       R"({"model":"base","prompt":"abc","max_tokens":12,"n":2,"seed":5})";
-  const Json a = json_of(bench.post(kText, body));
-  const Json b = json_of(bench.post(kText, body));
+  const Json a = json_of(bench.post(kTextPath, body));
+  const Json b = json_of(bench.post(kTextPath, body));
   ASSERT_EQ(a["choices"].size(), 2U);
   EXPECT_EQ(a["choices"], b["choices"]);
   EXPECT_NE(a["choices"][0]["text"], a["choices"][1]["text"]);
@@ -81,11 +72,46 @@ TEST(ServiceTest, SeedsRepeatAndChoicesDiffer) {
   EXPECT_EQ(a["usage"]["prompt_tokens"], 3);
 }
 
+TEST(ServiceTest, AChoiceIsNotTheNextSeeds) {
+  ServiceBench bench;
+  const auto texts = [&](int seed, int n) {
+    return json_of(bench.post(
+        kTextPath, R"({"model":"base","prompt":"abc","max_tokens":12,"n":)" +
+                       std::to_string(n) + ",\"seed\":" + std::to_string(seed) +
+                       "}"
+    ))["choices"];
+  };
+  const Json three = texts(5, 3);
+  EXPECT_EQ(three[0]["text"], texts(5, 1)[0]["text"]);
+  EXPECT_NE(three[1]["text"], texts(6, 1)[0]["text"]);
+  EXPECT_NE(three[2]["text"], texts(7, 1)[0]["text"]);
+}
+
+TEST(ServiceTest, AServersSeedMakesRequestsWithoutOneRepeatable) {
+  const auto texts = [&](std::optional<std::uint64_t> seed) {
+    BenchOptions options;
+    options.service.seed = seed;
+    ServiceBench bench(options);
+    std::vector<std::string> out;
+    for (int i = 0; i < 3; ++i) {
+      out.push_back(json_of(bench.post(
+          kTextPath, R"({"model":"base","prompt":"abc","max_tokens":20})"
+      ))["choices"][0]["text"]);
+    }
+    return out;
+  };
+  const auto first = texts(3);
+  EXPECT_EQ(first, texts(3));
+  EXPECT_NE(first, texts(4));
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_NE(texts({}), texts({}));
+}
+
 TEST(ServiceTest, ManyPromptsAreAnsweredInOrder) {
   ServiceBench bench;
   const auto text = [&](const std::string& prompt) {
     return json_of(bench.post(
-        kText, R"({"model":"base","temperature":0,"prompt":)" + prompt + "}"
+        kTextPath, R"({"model":"base","temperature":0,"prompt":)" + prompt + "}"
     ))["choices"];
   };
   const Json both = text(R"(["abc","xyz"])");
@@ -98,10 +124,11 @@ TEST(ServiceTest, ManyPromptsAreAnsweredInOrder) {
 TEST(ServiceTest, AnAdapterIsAModelOfItsOwn) {
   ServiceBench bench;
   const std::string rest = R"(","prompt":"abc","temperature":0})";
-  const Json base = json_of(bench.post(kText, R"({"model":"base)" + rest));
-  const Json tuned = json_of(bench.post(kText, R"({"model":"tuned)" + rest));
+  const Json base = json_of(bench.post(kTextPath, R"({"model":"base)" + rest));
+  const Json tuned =
+      json_of(bench.post(kTextPath, R"({"model":"tuned)" + rest));
   EXPECT_NE(base["choices"][0]["text"], tuned["choices"][0]["text"]);
-  const std::string none = bench.post(kText, R"({"model":"other)" + rest);
+  const std::string none = bench.post(kTextPath, R"({"model":"other)" + rest);
   EXPECT_EQ(status_of(none), 404);
   EXPECT_EQ(json_of(none)["error"]["code"], "model_not_found");
 }
@@ -117,8 +144,8 @@ double log_prob(const std::vector<std::int32_t>& before, std::int32_t id) {
 TEST(ServiceTest, ATeacherGetsThePromptsLogProbabilities) {
   ServiceBench bench;
   const Json answer = json_of(bench.post(
-      kText, R"({"model":"base","prompt":"abcd","echo":true,"logprobs":3,)"
-             R"("max_tokens":0,"return_token_ids":true})"
+      kTextPath, R"({"model":"base","prompt":"abcd","echo":true,"logprobs":3,)"
+                 R"("max_tokens":0,"return_token_ids":true})"
   ));
   const Json& choice = answer["choices"][0];
   EXPECT_EQ(choice["text"], "abcd");
@@ -146,22 +173,41 @@ TEST(ServiceTest, ATeacherGetsThePromptsLogProbabilities) {
 TEST(ServiceTest, EchoStreamsThePromptFirst) {
   ServiceBench bench;
   const auto events = events_of(bench.post(
-      kText, R"({"model":"base","prompt":"abcd","echo":true,"max_tokens":3,)"
-             R"("stream":true,"logprobs":1})"
+      kTextPath,
+      R"({"model":"base","prompt":"abcd","echo":true,"max_tokens":3,)"
+      R"("stream":true,"logprobs":1})"
   ));
   EXPECT_EQ(Json::parse(events[0])["choices"][0]["text"], "abcd");
   const Json second = Json::parse(events[1])["choices"][0];
   EXPECT_EQ(second["logprobs"]["text_offset"][0], 4);
   const Json plain = json_of(bench.post(
-      kText, R"({"model":"base","prompt":"abcd","echo":true,"max_tokens":0})"
+      kTextPath,
+      R"({"model":"base","prompt":"abcd","echo":true,"max_tokens":0})"
   ));
   EXPECT_EQ(plain["choices"][0]["text"], "abcd");
+}
+
+TEST(ServiceTest, ATeachersAnswerLargerThanWhatMayWaitIsStreamed) {
+  BenchOptions options;
+  options.http.max_waiting = 4096;
+  ServiceBench bench(options);
+  const std::string answer = bench.post(
+      kTextPath, R"({"model":"base","echo":true,"logprobs":32,"max_tokens":0,)"
+                 R"("stream":true,"prompt":")" +
+                     std::string(250, 'a') + "\"}"
+  );
+  EXPECT_GT(answer.size(), 50'000U);
+  const auto events = events_of(answer);
+  ASSERT_GE(events.size(), 2U);
+  EXPECT_EQ(events.back(), "[DONE]");
+  const Json first = Json::parse(events[0])["choices"][0];
+  EXPECT_EQ(first["logprobs"]["tokens"].size(), 250U);
 }
 
 TEST(ServiceTest, ChatLogProbsHaveBytesAndAlternatives) {
   ServiceBench bench;
   const Json answer = json_of(
-      bench.post(kChat, chat_body(R"(,"logprobs":true,"top_logprobs":2)"))
+      bench.post(kChatPath, chat_body(R"(,"logprobs":true,"top_logprobs":2)"))
   );
   const Json& choice = answer["choices"][0];
   const Json& list = choice["logprobs"]["content"];
@@ -179,11 +225,12 @@ TEST(ServiceTest, ChatLogProbsHaveBytesAndAlternatives) {
 
 TEST(ServiceTest, StopTextsEndAnAnswer) {
   ServiceBench bench;
-  const Json whole = json_of(bench.post(kChat, chat_body()));
+  const Json whole = json_of(bench.post(kChatPath, chat_body()));
   const std::string text = whole["choices"][0]["message"]["content"];
   const std::string stop = text.substr(3, 2);
-  const Json cut =
-      json_of(bench.post(kChat, chat_body(",\"stop\":" + Json(stop).dump())));
+  const Json cut = json_of(
+      bench.post(kChatPath, chat_body(",\"stop\":" + Json(stop).dump()))
+  );
   EXPECT_EQ(cut["choices"][0]["finish_reason"], "stop");
   EXPECT_EQ(
       cut["choices"][0]["message"]["content"], text.substr(0, text.find(stop))
@@ -196,77 +243,10 @@ TEST(ServiceTest, ABiasForbids) {
   for (int i = 1; i < 32; ++i) {
     bias += (i > 1 ? ",\"" : "\"") + std::to_string(i) + "\":-100";
   }
-  const Json answer =
-      json_of(bench.post(kChat, chat_body(",\"logit_bias\":{" + bias + "}")));
+  const Json answer = json_of(
+      bench.post(kChatPath, chat_body(",\"logit_bias\":{" + bias + "}"))
+  );
   EXPECT_EQ(answer["choices"][0]["message"]["content"], "aaaaaaaa");
-}
-
-TEST(ServiceTest, ErrorsHaveOpenAisForm) {
-  ServiceBench bench;
-  const std::string answer = bench.post(kChat, chat_body(",\"wrong\":1"));
-  EXPECT_EQ(status_of(answer), 400);
-  const Json error = json_of(answer)["error"];
-  EXPECT_EQ(error["type"], "invalid_request_error");
-  EXPECT_EQ(error["param"], "wrong");
-  EXPECT_EQ(status_of(bench.get("/nothing")), 404);
-  EXPECT_EQ(status_of(bench.get("/../etc/passwd")), 404);
-  EXPECT_EQ(status_of(bench.get("/v1/models/..%2f..%2fetc")), 404);
-  const std::string wrong_method = bench.get(kChat);
-  EXPECT_EQ(status_of(wrong_method), 405);
-  EXPECT_NE(wrong_method.find("Allow: POST\r\n"), std::string::npos);
-  EXPECT_EQ(status_of(bench.raw("nonsense\r\n\r\n")), 400);
-}
-
-TEST(ServiceTest, APromptThatDoesNotFitIsRefused) {
-  ServiceBench bench;
-  const std::string answer = bench.post(
-      kText, R"({"model":"base","prompt":")" + std::string(300, 'a') + "\"}"
-  );
-  EXPECT_EQ(status_of(answer), 400);
-  EXPECT_EQ(json_of(answer)["error"]["code"], "context_length_exceeded");
-  EXPECT_EQ(
-      status_of(bench.post(kText, R"({"model":"base","prompt":[99]})")), 400
-  );
-  EXPECT_EQ(
-      status_of(bench.post(kText, R"({"model":"base","prompt":""})")), 400
-  );
-}
-
-TEST(ServiceTest, AModelWithoutTemplateSaysSo) {
-  BenchOptions options;
-  options.chat = false;
-  ServiceBench bench(options);
-  const std::string answer = bench.post(kChat, chat_body());
-  EXPECT_EQ(status_of(answer), 400);
-  EXPECT_NE(answer.find("chat template"), std::string::npos);
-  EXPECT_EQ(json_of(bench.get("/v1/models"))["data"][0]["chat"], false);
-}
-
-TEST(ServiceTest, AFullQueueIsA429AndNothingOfItRuns) {
-  std::atomic<bool> open{false};
-  BenchOptions options;
-  options.engine.max_batch = 1;
-  options.engine.max_queue = 1;
-  options.runner.before_step = [&](std::size_t) {
-    while (!open) std::this_thread::sleep_for(milliseconds(1));
-  };
-  ServiceBench bench(options);
-  // Three at once where two fit: none of them may stay.
-  const std::string many = bench.post(
-      kText, R"({"model":"base","prompt":"a","n":3,"max_tokens":4})"
-  );
-  EXPECT_EQ(status_of(many), 429);
-  EXPECT_NE(many.find("Retry-After: "), std::string::npos);
-  EXPECT_EQ(json_of(many)["error"]["type"], "rate_limit_error");
-  open = true;
-  int status = 0;
-  for (int i = 0; i < 500 && status != 200; ++i) {
-    std::this_thread::sleep_for(milliseconds(2));
-    status = status_of(
-        bench.post(kText, R"({"model":"base","prompt":"a","max_tokens":4})")
-    );
-  }
-  EXPECT_EQ(status, 200);
 }
 
 TEST(ServiceTest, AClientThatLeavesFreesTheEngine) {
@@ -278,7 +258,7 @@ TEST(ServiceTest, AClientThatLeavesFreesTheEngine) {
   {
     TestClient client(bench.server->port());
     client.write(closing_request(
-        "POST", kText,
+        "POST", kTextPath,
         R"({"model":"base","prompt":"a","max_tokens":240,"stream":true})"
     ));
     ASSERT_TRUE(client.read_until("data: "));
@@ -287,7 +267,7 @@ TEST(ServiceTest, AClientThatLeavesFreesTheEngine) {
     // One that waits for a whole answer is noticed too.
     TestClient client(bench.server->port());
     client.write(closing_request(
-        "POST", kText, R"({"model":"base","prompt":"ab","max_tokens":240})"
+        "POST", kTextPath, R"({"model":"base","prompt":"ab","max_tokens":240})"
     ));
     client.read(30);
   }
@@ -309,20 +289,60 @@ TEST(ServiceTest, AnAnswerThatTakesTooLongIsCut) {
   options.service.timeout = milliseconds(150);
   ServiceBench bench(options);
   const std::string body = R"({"model":"base","prompt":"a","max_tokens":240)";
-  EXPECT_EQ(status_of(bench.post(kText, body + "}")), 504);
-  const auto events = events_of(bench.post(kText, body + ",\"stream\":true}"));
+  EXPECT_EQ(status_of(bench.post(kTextPath, body + "}")), 504);
+  const auto events =
+      events_of(bench.post(kTextPath, body + ",\"stream\":true}"));
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(Json::parse(events.back())["error"]["code"], "timeout");
+  const std::string text = bench.get("/metrics");
+  EXPECT_NE(text.find("hearth_requests_timed_out_total 2\n"), text.npos);
+  EXPECT_NE(text.find("hearth_requests_open 0\n"), text.npos) << text;
+}
+
+TEST(ServiceTest, CutOffAnswersEndWithAWord) {
+  BenchOptions options;
+  options.runner.before_step = [](std::size_t) {
+    std::this_thread::sleep_for(milliseconds(5));
+  };
+  ServiceBench bench(options);
+  TestClient streams(bench.server->port()), waits(bench.server->port());
+  const std::string body = R"({"model":"base","prompt":"a","max_tokens":240)";
+  streams.write(closing_request("POST", kTextPath, body + ",\"stream\":true}"));
+  waits.write(closing_request("POST", kTextPath, body + "}"));
+  ASSERT_TRUE(streams.read_until("data: "));
+  while (bench.engine->stats().requests < 2) std::this_thread::yield();
+  bench.service->drain();
+  EXPECT_EQ(bench.server->drain(milliseconds(1)), 2U);
+  bench.service->cut_off();
+  EXPECT_EQ(bench.server->stop(milliseconds(20'000)), 0U);
+  const auto events = events_of(streams.read_all());
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(Json::parse(events.back())["error"]["code"], "server_stopped");
+  EXPECT_EQ(status_of(waits.read_all()), 503);
+}
+
+TEST(ServiceTest, HealthAndMetricsAnswerWhileRequestsAreRead) {
+  // As good as workers that are all busy.
+  BenchOptions options;
+  options.http.workers = 0;
+  ServiceBench bench(options);
+  TestClient never(bench.server->port());
+  never.write(closing_request("POST", kChatPath, chat_body()));
+  EXPECT_EQ(status_of(bench.get("/health")), 200);
+  EXPECT_EQ(status_of(bench.get("/metrics")), 200);
+  EXPECT_EQ(status_of(bench.get("/v1/models")), 200);
+  EXPECT_EQ(status_of(bench.get("/")), 200);
 }
 
 TEST(ServiceTest, DrainingRefusesNewWorkAndSaysSo) {
   ServiceBench bench;
   EXPECT_EQ(status_of(bench.get("/health")), 200);
   bench.service->drain();
-  const std::string refused = bench.post(kChat, chat_body());
+  const std::string refused = bench.post(kChatPath, chat_body());
   EXPECT_EQ(status_of(refused), 503);
   EXPECT_NE(refused.find("Retry-After"), std::string::npos);
   EXPECT_EQ(status_of(bench.get("/health")), 503);
+  EXPECT_EQ(json_of(bench.get("/health"))["status"], "draining");
 }
 
 TEST(ServiceTest, ModelsAndMetricsAreListed) {
@@ -331,10 +351,13 @@ TEST(ServiceTest, ModelsAndMetricsAreListed) {
   EXPECT_EQ(models["object"], "list");
   EXPECT_EQ(models["data"][1]["id"], "tuned");
   EXPECT_EQ(json_of(bench.get("/v1/models/base"))["id"], "base");
-  bench.post(kChat, chat_body());
+  bench.post(kChatPath, chat_body());
   const std::string text = bench.get("/metrics");
   for (const char* line :
        {"hearth_made_tokens_total 8\n", "hearth_requests_total 1\n",
+        "hearth_requests_done_total 1\n", "hearth_requests_open 0\n",
+        "hearth_sequences_total 1\n", "hearth_kv_pages 64\n",
+        "hearth_kv_pages_used 0\n", "hearth_build_info{version=\"\"} 1\n",
         "hearth_http_answers_total{route=\"/v1/chat/completions\",status="
         "\"200\"} 1\n",
         "hearth_first_token_seconds_count 1\n",
@@ -353,7 +376,8 @@ TEST(ServiceTest, ThePageIsClosedToEverythingForeign) {
   EXPECT_EQ(page.find("http://"), page.npos);
   EXPECT_EQ(page.find("https://"), page.npos);
   for (const char* file :
-       {"/chat.js", "/chat.css", "/markdown.js", "/icon.svg"}) {
+       {"/chat.js", "/settings.js", "/view.js", "/chat.css", "/markdown.js",
+        "/icon.svg"}) {
     EXPECT_EQ(status_of(bench.get(file)), 200) << file;
   }
 }

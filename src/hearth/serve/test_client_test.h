@@ -40,6 +40,9 @@ class TestClient {
     fd_ = -1;
   }
 
+  // The server sees the end of what is sent; answers are still read.
+  void stop_sending() { shutdown(fd_, SHUT_WR); }
+
   void write(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

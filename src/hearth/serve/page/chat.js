@@ -1,124 +1,26 @@
 "use strict";
 // The chat page: talks to /v1 of its own server as any other client would.
 
-const $ = (id) => document.getElementById(id);
-const DEFAULTS = { system: "", temperature: "0.7", "top-p": "0.95", "max-tokens": "512", seed: "" };
-
-let models = [];
-let messages = [];      // {role, content}
+let messages = [];      // {role, content}: what the model is told; a question and its answer in turns
 let running = null;     // AbortController of the answer under way
 
-// Settings
+// What is said stays in this tab when it is loaded again.
 
-function loadSettings() {
-  let kept = {};
-  try { kept = JSON.parse(localStorage.getItem("hearth.settings") || "{}"); } catch { /* as if none */ }
-  for (const name of Object.keys(DEFAULTS)) $(name).value = kept[name] ?? DEFAULTS[name];
-  $("key").value = sessionStorage.getItem("hearth.key") || "";
+function keepTalk() {
+  try { sessionStorage.setItem("hearth.talk", JSON.stringify(messages)); } catch { /* too long, or nothing is kept */ }
 }
 
-function saveSettings() {
-  const kept = {};
-  for (const name of Object.keys(DEFAULTS)) kept[name] = $(name).value;
-  try {
-    localStorage.setItem("hearth.settings", JSON.stringify(kept));
-    sessionStorage.setItem("hearth.key", $("key").value);
-  } catch { /* a browser that keeps nothing still chats */ }
-}
-
-function headers() {
-  const made = { "Content-Type": "application/json" };
-  if ($("key").value) made.Authorization = "Bearer " + $("key").value;
-  return made;
-}
-
-function notice(text) {
-  $("notice").textContent = text;
-  $("notice").hidden = !text;
-}
-
-async function errorOf(answer) {
-  let text = answer.status + " " + answer.statusText;
-  try { text = (await answer.json()).error.message; } catch { /* not ours */ }
-  if (answer.status === 401) {
-    text += " (Settings has a place for it)";
+function restoreTalk() {
+  let kept = [];
+  try { kept = JSON.parse(sessionStorage.getItem("hearth.talk") || "[]"); } catch { /* as if none */ }
+  if (!Array.isArray(kept)) return;
+  for (const { role, content } of kept) {
+    if (typeof content !== "string" || (role !== "user" && role !== "assistant")) return;
+    messages.push({ role, content });
+    const item = show(role, content);
+    if (role === "assistant") addTools(item, content, again);
   }
-  return text;
-}
-
-async function loadModels() {
-  try {
-    const answer = await fetch("/v1/models", { headers: headers() });
-    if (!answer.ok) {
-      notice(await errorOf(answer));
-      if (answer.status === 401) $("settings").showModal();
-      return;
-    }
-    models = (await answer.json()).data;
-    const chosen = $("model").value;
-    $("model").replaceChildren(...models.map((m) => new Option(m.id, m.id)));
-    if (models.some((m) => m.id === chosen)) $("model").value = chosen;
-    $("greeting").textContent = chats() ? "Ask something." : "Begin a text: this model continues it.";
-    notice("");
-  } catch {
-    notice("The server does not answer.");
-  }
-}
-
-function chats() {
-  const model = models.find((m) => m.id === $("model").value);
-  return !model || model.chat;
-}
-
-// What is shown
-
-function button(text, action) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = text;
-  made.addEventListener("click", action);
-  return made;
-}
-
-function show(role, content) {
-  const item = document.createElement("li");
-  item.className = "message " + role;
-  const body = document.createElement("div");
-  body.className = "body";
-  if (role === "user") body.textContent = content;
-  item.append(body);
-  $("messages").append(item);
-  $("empty").hidden = true;
-  return item;
-}
-
-function atBottom() {
-  const talk = $("talk");
-  return talk.scrollHeight - talk.scrollTop - talk.clientHeight < 80;
-}
-
-function toBottom() {
-  $("talk").scrollTop = $("talk").scrollHeight;
-}
-
-function addTools(item, text) {
-  const tools = document.createElement("div");
-  tools.className = "tools";
-  tools.append(
-    button("Copy", async (e) => {
-      try {
-        await navigator.clipboard.writeText(text);
-        e.target.textContent = "Copied";
-      } catch {
-        e.target.textContent = "Not allowed";
-      }
-    }),
-    button("Again", again),
-  );
-  for (const old of document.querySelectorAll(".message .tools button:last-child")) {
-    if (old.textContent === "Again") old.remove();
-  }
-  item.append(tools);
+  toBottom();
 }
 
 // Asking
@@ -128,11 +30,12 @@ function requestBody() {
     model: $("model").value,
     stream: true,
     stream_options: { include_usage: true },
-    temperature: Number($("temperature").value || 0),
-    top_p: Number($("top-p").value || 1),
-    max_tokens: Number($("max-tokens").value || 512),
+    temperature: numberOf("temperature"),
+    top_p: numberOf("top-p"),
+    max_tokens: Math.round(numberOf("max-tokens")),
   };
-  if ($("seed").value !== "") body.seed = Number($("seed").value);
+  const seed = Number($("seed").value);
+  if ($("seed").value !== "" && Number.isSafeInteger(seed)) body.seed = seed;
   if (chats()) {
     body.messages = messages.map(({ role, content }) => ({ role, content }));
     if ($("system").value.trim()) body.messages.unshift({ role: "system", content: $("system").value });
@@ -159,10 +62,11 @@ async function* eventsOf(answer) {
   }
 }
 
-async function readAnswer(item, onText) {
+async function readAnswer(signal, onText) {
   const answer = await fetch(chats() ? "/v1/chat/completions" : "/v1/completions", {
-    method: "POST", headers: headers(), body: JSON.stringify(requestBody()), signal: running.signal,
+    method: "POST", headers: headers(), body: JSON.stringify(requestBody()), signal,
   });
+  if (answer.status === 401) await keyRefused(answer.clone());
   if (!answer.ok) throw new Error(await errorOf(answer));
   const end = { finish: "", usage: null };
   for await (const event of eventsOf(answer)) {
@@ -173,15 +77,15 @@ async function readAnswer(item, onText) {
       end.finish = choice.finish_reason || end.finish;
     }
   }
+  if (!end.finish) throw new TypeError("the stream ended early");
   return end;
 }
 
-function setRunning(on) {
-  $("send").hidden = on;
-  $("stop").hidden = !on;
-  $("model").disabled = on;
-  if (on) running = new AbortController();
-  else running = null;
+function setRunning(controller) {
+  running = controller;
+  $("send").hidden = Boolean(controller);
+  $("stop").hidden = !controller;
+  $("model").disabled = Boolean(controller);
 }
 
 function describe(end, tokens, seconds, first) {
@@ -191,62 +95,83 @@ function describe(end, tokens, seconds, first) {
   return `${prompt}${made} out${rate}, first after ${first.toFixed(2)} s`;
 }
 
-async function ask() {
-  const item = show("assistant", "");
-  item.classList.add("waiting");
-  const body = item.querySelector(".body");
-  let text = "", tokens = 0, first = 0, drawn = true;
-  const start = performance.now();
-  // Drawn at most once a frame, however fast tokens come.
+// Shows a text that grows: at most once a frame, and less often where drawing itself takes long.
+function drawer(body) {
+  let text = "", due = false, cost = 0;
   const draw = () => {
-    drawn = true;
-    const follow = atBottom();
+    due = false;
+    const start = performance.now(), follow = atBottom();
     renderMarkdown(body, text);
     if (follow) toBottom();
+    cost = performance.now() - start;
   };
-  setRunning(true);
-  notice("");
-  let why = "";
-  try {
-    const end = await readAnswer(item, (piece) => {
-      if (!piece) return;
-      if (tokens++ === 0) first = (performance.now() - start) / 1000;
+  const later = () => (cost > 8 ? setTimeout(draw, 4 * cost) : requestAnimationFrame(draw));
+  return {
+    add(piece) {
       text += piece;
-      if (drawn) {
-        drawn = false;
-        requestAnimationFrame(draw);
-      }
-    });
-    if (end.finish === "length") why = "Ended at the most tokens that Settings allow.";
-    $("status").textContent = describe(end, tokens, (performance.now() - start) / 1000, first);
-  } catch (error) {
-    if (error.name === "AbortError") why = "Stopped.";
-    else notice(error.message);
-  }
-  setRunning(false);
-  item.classList.remove("waiting");
-  if (!text && !why) {
-    item.remove();
-  } else {
-    draw();
-    if (text) messages.push({ role: "assistant", content: text });
-    if (why) {
-      const note = document.createElement("p");
-      note.className = "why";
-      note.textContent = why;
-      item.append(note);
-    }
-    addTools(item, text);
-  }
-  if (atBottom()) toBottom();
-  if (matchMedia("(pointer: fine)").matches) $("prompt").focus();
+      if (!due) { due = true; later(); }
+    },
+    finish() { draw(); return text; },
+  };
 }
 
+// Asks for the answer to the last message, which `question` shows. What comes after the talk was
+// ended belongs to nobody.
+async function ask(question) {
+  const talk = messages, controller = new AbortController();
+  const item = show("assistant", "");
+  item.classList.add("waiting");
+  const drawn = drawer(item.querySelector(".body"));
+  let tokens = 0, first = 0, why = "", stopped = false;
+  const start = performance.now();
+  setRunning(controller);
+  notice("");
+  $("status").textContent = "";
+  try {
+    const end = await readAnswer(controller.signal, (piece) => {
+      if (!piece) return;
+      if (tokens++ === 0) first = (performance.now() - start) / 1000;
+      drawn.add(piece);
+    });
+    if (end.finish === "length") why = "Ended at the most tokens that Settings allow.";
+    if (talk === messages) $("status").textContent = describe(end, tokens, (performance.now() - start) / 1000, first);
+  } catch (error) {
+    stopped = error.name === "AbortError";
+    why = stopped ? "Stopped." : tokens && error instanceof TypeError ? "The connection broke." : plainError(error);
+  }
+  if (talk !== messages) return;
+  setRunning(null);
+  item.classList.remove("waiting");
+  const text = drawn.finish();
+  if (text) {
+    messages.push({ role: "assistant", content: text });
+    if (why) addWhy(item, why);
+    addTools(item, text, again);
+  } else {
+    item.remove();
+    messages.pop();
+    markUnanswered(question, why || "The answer was empty.", () => askAgain(question));
+  }
+  keepTalk();
+  if (why && !stopped && !text) notice(why);
+  if (atBottom()) toBottom();
+  if (!$("settings").open && matchMedia("(pointer: fine)").matches) $("prompt").focus();
+}
+
+// The question of the last answer, once more.
 function again() {
-  if (running || messages.length === 0) return;
-  if (messages.at(-1).role === "assistant") messages.pop();
-  $("messages").lastElementChild?.remove();
-  ask();
+  if (running || messages.at(-1)?.role !== "assistant") return;
+  messages.pop();
+  $("messages").lastElementChild.remove();
+  ask($("messages").lastElementChild);
+}
+
+// A question that got no answer.
+function askAgain(question) {
+  if (running) return;
+  messages.push({ role: "user", content: question.querySelector(".body").textContent });
+  clearMarks(question);
+  ask(question);
 }
 
 function grow() {
@@ -255,20 +180,25 @@ function grow() {
   box.style.height = box.scrollHeight + "px";
 }
 
-function submit() {
+async function submit() {
+  if (running || !$("prompt").value.trim()) return;
+  if (models.length === 0) await loadModels();
+  if (models.length === 0 || running) return;
   const text = $("prompt").value;
-  if (running || !text.trim()) return;
   $("prompt").value = "";
   grow();
+  dropAgain();
   messages.push({ role: "user", content: text });
-  show("user", text);
+  const question = show("user", text);
   toBottom();
-  ask();
+  ask(question);
 }
 
 function fresh() {
   running?.abort();
+  setRunning(null);
   messages = [];
+  keepTalk();
   $("messages").replaceChildren();
   $("empty").hidden = false;
   $("status").textContent = "";
@@ -286,16 +216,17 @@ $("prompt").addEventListener("keydown", (e) => {
 });
 $("stop").addEventListener("click", () => running?.abort());
 $("fresh").addEventListener("click", fresh);
-$("open-settings").addEventListener("click", () => $("settings").showModal());
+$("open-settings").addEventListener("click", () => openSettings());
 $("defaults").addEventListener("click", () => {
   for (const name of Object.keys(DEFAULTS)) $(name).value = DEFAULTS[name];
 });
 $("settings").addEventListener("close", () => { saveSettings(); loadModels(); });
-$("model").addEventListener("change", loadModels);
+$("model").addEventListener("change", modelChosen);
 document.addEventListener("keydown", (e) => {
   if (e.key === "Escape" && running && !$("settings").open) running.abort();
   if (e.key.toLowerCase() === "o" && e.ctrlKey && e.shiftKey) { e.preventDefault(); fresh(); }
 });
 
 loadSettings();
+restoreTalk();
 loadModels();

@@ -1,0 +1,237 @@
+#include "hearth/serve/served_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
+#include "hearth/serve/api_error.h"
+
+namespace hearth::serve {
+namespace {
+
+std::size_t longest_token(const data::Tokenizer& tokenizer) {
+  std::size_t longest = 1;
+  const auto limit = static_cast<std::int32_t>(tokenizer.id_limit());
+  for (std::int32_t id = 0; id < limit; ++id) {
+    std::size_t size = tokenizer.token_bytes(id).size();
+    if (size == 0) size = tokenizer.id_to_token(id).value_or("").size();
+    longest = std::max(longest, size);
+  }
+  return longest;
+}
+
+// What a template refuses is about what the client sent. Where the template
+// lies is none of its business.
+template <class Body>
+auto in_template(Body body) {
+  try {
+    return body();
+  } catch (const data::TemplateError& e) {
+    throw ApiError(
+        400,
+        fmt::format(
+            "the chat template says: {} (line {}, column {})", e.message(),
+            e.line(), e.column()
+        ),
+        "messages"
+    );
+  } catch (const UsageError& e) {
+    throw ApiError(400, plain_message(e.what()), "messages");
+  }
+}
+
+// Something of a request that the template may pass over: what it is called,
+// whether the template's code has its name, and the request without it.
+struct Suspect {
+  std::string name;
+  bool mentioned;
+  std::function<void(ChatRequest&)> leave_out;
+};
+
+bool any_message_has(const ChatRequest& request, const char* key) {
+  return std::ranges::any_of(request.messages, [&](const Json& m) {
+    return m.contains(key) && m["role"] != "tool";
+  });
+}
+
+std::vector<Suspect> suspects_of(
+    const ChatRequest& request,
+    const data::ChatTemplate& chat
+) {
+  const auto mentions_one = [&](std::initializer_list<const char*> words) {
+    return std::ranges::any_of(words, [&](const char* word) {
+      return chat.mentions(word);
+    });
+  };
+  std::vector<Suspect> out;
+  const auto add_key = [&](const char* key, bool mentioned) {
+    if (!any_message_has(request, key)) return;
+    out.push_back(
+        {fmt::format("messages[].{}", key), mentioned, [key](ChatRequest& r) {
+           for (Json& m : r.messages) {
+             if (m["role"] != "tool") m.erase(key);
+           }
+         }}
+    );
+  };
+  // Tools have names too, so that the word alone says nothing.
+  add_key("name", false);
+  add_key("tool_calls", chat.mentions("tool_calls"));
+  add_key(
+      "reasoning_content",
+      mentions_one({"reasoning_content", "thinking", "reasoning"})
+  );
+  for (const auto& [key, value] : request.template_variables.items()) {
+    out.push_back(
+        {"chat_template_kwargs." + key, chat.mentions(key),
+         [key = key](ChatRequest& r) { r.template_variables.erase(key); }}
+    );
+  }
+  return out;
+}
+
+std::string rendered(
+    const ChatRequest& request,
+    const data::ChatTemplate& chat
+) {
+  const bool tools = request.tool_choice != ToolChoice::none;
+  return chat.render(
+      request.messages,
+      {.add_generation_prompt = !request.continue_final_message,
+       .continue_final_message = request.continue_final_message,
+       .tools = tools ? request.tools : Json(),
+       .variables = request.template_variables}
+  );
+}
+
+// What changes nothing when it is left out was never going to reach the model.
+void check_all_is_read(
+    const ChatRequest& request,
+    const data::ChatTemplate& chat,
+    const std::string& text
+) {
+  for (const Suspect& suspect : suspects_of(request, chat)) {
+    if (suspect.mentioned) continue;
+    ChatRequest without = request;
+    suspect.leave_out(without);
+    if (rendered(without, chat) != text) continue;
+    throw ApiError(
+        400,
+        fmt::format(
+            "'{}' is not read by the chat template of this model", suspect.name
+        ),
+        suspect.name, "unsupported_parameter"
+    );
+  }
+}
+
+}  // namespace
+
+ServedText::ServedText(
+    std::shared_ptr<const data::Tokenizer> tokenizer,
+    std::optional<data::ChatTemplates> templates,
+    std::vector<std::int32_t> stop_ids,
+    SpecialText special
+)
+    : tokenizer_(std::move(tokenizer)),
+      templates_(std::move(templates)),
+      stop_ids_(std::move(stop_ids)),
+      special_(special),
+      marks_(*tokenizer_),
+      longest_token_(longest_token(*tokenizer_)) {}
+
+infer::ToolForm ServedText::tool_form() const {
+  if (!templates_) return infer::ToolForm::none;
+  return infer::tool_form_of(templates_->choose(true).source());
+}
+
+void ServedText::check_size(
+    const std::string& text,
+    int most_tokens,
+    const char* param
+) const {
+  const std::size_t most =
+      static_cast<std::size_t>(most_tokens) * longest_token_;
+  if (text.size() <= most) return;
+  throw ApiError(
+      400,
+      fmt::format(
+          "the prompt has {} bytes, but the {} tokens of this model's context "
+          "hold at most {}",
+          text.size(), most_tokens, most
+      ),
+      param, "context_length_exceeded"
+  );
+}
+
+// Text in which special texts were marked. That none of them became a token is
+// seen by counting: those of the template are there with the marks, too.
+TokenIds ServedText::encoded(
+    std::string text,
+    const std::string& mark,
+    int most_tokens
+) const {
+  check_size(text, most_tokens, "messages");
+  data::EncodeOptions options{.add_special = false};
+  if (mark.empty()) return tokenizer_->encode(text, options);
+  const auto specials = [&](const TokenIds& ids) {
+    return std::ranges::count_if(ids, [&](std::int32_t id) {
+      return tokenizer_->is_special(id);
+    });
+  };
+  const auto own = specials(tokenizer_->encode(text, options));
+  const auto plain_at = take_marks(text, mark);
+  options.plain_at = plain_at;
+  TokenIds ids = tokenizer_->encode(text, options);
+  if (specials(ids) == own) return ids;
+  throw ApiError(
+      400,
+      "'messages' hold the text of a special token, which this tokenizer "
+      "cannot take for text",
+      "messages"
+  );
+}
+
+TokenIds ServedText::chat_ids(
+    const ChatRequest& request,
+    int most_tokens
+) const {
+  if (!templates_) {
+    throw ApiError(
+        400,
+        "this model has no chat template: use /v1/completions, or start the "
+        "server with --chat-template",
+        "messages"
+    );
+  }
+  ChatRequest marked = request;
+  std::string mark;
+  if (special_ != SpecialText::allow) {
+    mark = marks_.mark(
+        {&marked.messages, &marked.tools, &marked.template_variables}
+    );
+  }
+  if (special_ == SpecialText::refuse && !mark.empty()) {
+    throw ApiError(
+        400, "the text of a special token must not stand in a message",
+        "messages"
+    );
+  }
+  const bool tools = request.tool_choice != ToolChoice::none;
+  return in_template([&] {
+    const data::ChatTemplate& chat = templates_->choose(tools);
+    std::string text = rendered(marked, chat);
+    check_all_is_read(marked, chat, text);
+    return encoded(std::move(text), mark, most_tokens);
+  });
+}
+
+TokenIds ServedText::raw_ids(const std::string& prompt, int most_tokens) const {
+  check_size(prompt, most_tokens, "prompt");
+  TokenIds ids = tokenizer_->prefix_ids();
+  tokenizer_->encode(prompt, ids, {.add_special = false});
+  return ids;
+}
+
+}  // namespace hearth::serve

@@ -1,0 +1,58 @@
+#pragma once
+// The text side of a model: messages and prompts to token ids, and what its
+// template can say at all.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "hearth/data/chat.h"
+#include "hearth/infer/tool_calls.h"
+#include "hearth/serve/generation_request.h"
+#include "hearth/serve/special_text.h"
+
+namespace hearth::serve {
+
+// A base and its adapters share one.
+class ServedText {
+ public:
+  ServedText(
+      std::shared_ptr<const data::Tokenizer> tokenizer,  // never null
+      std::optional<data::ChatTemplates> templates,
+      std::vector<std::int32_t> stop_ids,
+      SpecialText special = SpecialText::plain
+  );
+
+  const std::shared_ptr<const data::Tokenizer>& tokenizer() const {
+    return tokenizer_;
+  }
+  const std::vector<std::int32_t>& stop_ids() const { return stop_ids_; }
+  bool chats() const { return templates_.has_value(); }
+  // How the template with tools teaches to call them.
+  infer::ToolForm tool_form() const;
+
+  // Each throws ApiError: for what the template refuses or would leave out,
+  // and, before it is tokenised, for text that so many tokens cannot hold.
+  TokenIds chat_ids(const ChatRequest& request, int most_tokens) const;
+  TokenIds raw_ids(const std::string& prompt, int most_tokens) const;
+
+ private:
+  TokenIds encoded(
+      std::string text,
+      const std::string& mark,
+      int most_tokens
+  ) const;
+  void check_size(
+      const std::string& text,
+      int most_tokens,
+      const char* param
+  ) const;
+
+  std::shared_ptr<const data::Tokenizer> tokenizer_;
+  std::optional<data::ChatTemplates> templates_;
+  std::vector<std::int32_t> stop_ids_;
+  SpecialText special_;
+  SpecialMarks marks_;
+  std::size_t longest_token_ = 1;  // in bytes
+};
+
+}  // namespace hearth::serve
