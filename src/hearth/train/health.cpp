@@ -121,7 +121,7 @@ Health::Complaint Health::complaint(double loss, double gradient_norm) const {
 void Health::note_good(double loss, double gradient_norm) {
   push(losses_, loss, config_.window);
   push(norms_, log_norm(gradient_norm), config_.window);
-  bad_in_a_row_ = trouble_ = 0;
+  bad_in_a_row_ = trouble_ = norms_in_a_row_ = 0;
   // A roll-back that four windows have passed since is no longer "again".
   if (++good_since_roll_back_ >= 4 * config_.window) roll_backs_ = 0;
 }
@@ -130,7 +130,8 @@ HealthVerdict Health::judge(long step, double loss, double gradient_norm) {
   const auto [what, norm_alone] = complaint(loss, gradient_norm);
   // Weights that skipped steps leave as they are keep their steep gradient: a
   // norm that stays high beside a loss that does not is what is usual now.
-  const bool usual = norm_alone && bad_in_a_row_ + 1 >= config_.in_a_row;
+  norms_in_a_row_ = norm_alone ? norms_in_a_row_ + 1 : 0;
+  const bool usual = norms_in_a_row_ >= config_.in_a_row;
   if (usual) norms_.clear();
   if (usual || what.empty()) {
     note_good(loss, gradient_norm);
@@ -175,6 +176,7 @@ Json Health::state() const {
       {"norms", norms_},
       {"bad_in_a_row", bad_in_a_row_},
       {"trouble", trouble_},
+      {"norms_in_a_row", norms_in_a_row_},
       {"roll_backs", roll_backs_},
       {"good_since_roll_back", good_since_roll_back_},
       {"lr_factor", lr_factor_}
@@ -192,6 +194,7 @@ void Health::restore(const Json& state) {
     }
     read.bad_in_a_row_ = state.at("bad_in_a_row").get<long>();
     read.trouble_ = state.value("trouble", 0L);
+    read.norms_in_a_row_ = state.value("norms_in_a_row", 0L);
     read.roll_backs_ = state.at("roll_backs").get<long>();
     read.good_since_roll_back_ = state.at("good_since_roll_back").get<long>();
     read.lr_factor_ = state.at("lr_factor").get<double>();

@@ -65,6 +65,7 @@ class Health {
   HealthConfig config_;
   std::deque<double> losses_, norms_;  // of good steps; norms as logarithms
   long bad_in_a_row_ = 0, trouble_ = 0;
+  long norms_in_a_row_ = 0;  // steps with a bad norm beside a good loss
   long roll_backs_ = 0;
   long good_since_roll_back_ = 0;
   double lr_factor_ = 1;

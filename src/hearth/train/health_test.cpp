@@ -87,6 +87,14 @@ TEST(Health, ANormThatStaysHighBesideAnOrdinaryLossIsTheNewUsual) {
   EXPECT_EQ(run.judge(4, 5000).action, HealthAction::skip);
 }
 
+TEST(Health, ANormIsUsualOnlyAfterAsManyOfItsOwn) {
+  Trial run;
+  run.warm();
+  EXPECT_EQ(run.judge(40, 1).action, HealthAction::skip);
+  EXPECT_EQ(run.judge(40, 1).action, HealthAction::skip);
+  EXPECT_EQ(run.judge(4, 50).action, HealthAction::roll_back);
+}
+
 TEST(Health, LossesAreJudgedOnBesideANewUsualNorm) {
   Trial run;
   run.warm();

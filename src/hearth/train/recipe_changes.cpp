@@ -63,6 +63,8 @@ const std::vector<std::string>& resumable_keys() {
       "optim.muon.momentum", "optim.muon.nesterov", "optim.muon.steps",
       "optim.muon.rms", "optim.muon.precision", "optim.adafactor.decay_rate",
       "optim.adafactor.clip", "optim.adafactor.scale_by_size",
+      // What training does not read.
+      "quant.", "coreml.", "rfai.", "distill.", "hardware.",
       // Where things lie. The loader compares what is in the data.
       "model.from", "model.adapter", "data.train", "data.mix", "data.tokenizer",
       "data.cache", "data.workers", "data.prefetch"

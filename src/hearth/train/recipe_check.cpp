@@ -210,6 +210,10 @@ void Recipe::check() const {
       train.early_stop == 0 || data::holds_out(data),
       "train.early_stop must have a held-out split: give data.valid"
   );
+  require(
+      train.early_stop == 0 || train.eval_every > 0,
+      "train.early_stop must have validations to count: give train.eval_every"
+  );
   check_unbuilt(*this);
 }
 

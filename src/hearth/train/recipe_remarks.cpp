@@ -74,6 +74,13 @@ std::vector<std::string> Recipe::remarks() const {
         )
     );
   }
+  if (train.epochs > 0 && train.steps != TrainSection().steps) {
+    out.push_back(
+        fmt::format(
+            "train.steps {} is not used: train.epochs is given", train.steps
+        )
+    );
+  }
   if (train.eval_every > 0 && !data::holds_out(data)) {
     out.emplace_back(
         "train.eval_every is not used: data.valid holds nothing out"

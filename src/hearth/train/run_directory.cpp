@@ -49,6 +49,16 @@ bool has_foreign(const std::string& path) {
   );
 }
 
+// Of a run that came to its end.
+bool has_weights(const fs::path& run) {
+  std::error_code missing;
+  if (fs::exists(run / "adapter", missing)) return true;
+  for (const auto& entry : fs::directory_iterator(run / "model", missing)) {
+    if (entry.path().extension() == ".safetensors") return true;
+  }
+  return false;
+}
+
 // Described, and stopped before its first step: there is nothing to lose.
 bool never_stepped(const fs::path& run) {
   std::error_code missing;
@@ -57,15 +67,20 @@ bool never_stepped(const fs::path& run) {
   const bool saved = fs::exists(run / "checkpoints", missing) &&
                      !fs::is_empty(run / "checkpoints", missing);
   return fs::exists(run / "version", missing) && !logged && !saved &&
-         !has_foreign(run.string());
+         !has_weights(run) && !has_foreign(run.string());
 }
 
-// A folder of something else may hold a config.yaml and checkpoints, too.
+// What a run describes itself with, but for what killed it meanwhile. A folder
+// of something else may hold a config.yaml and checkpoints, too.
+bool is_run(const fs::path& path) {
+  const auto has = [&](const char* name) { return fs::exists(path / name); };
+  const bool whole = has("config.yaml") && has("version");
+  const bool begun = !has("checkpoints") && !has_weights(path);
+  return has("machine.json") && (whole || begun);
+}
+
 void require_run(const std::string& path) {
-  const bool run = fs::exists(fs::path(path) / "config.yaml") &&
-                   fs::exists(fs::path(path) / "machine.json") &&
-                   fs::exists(fs::path(path) / "version");
-  if (run || !has_foreign(path)) return;
+  if (!has_content(path) || is_run(path)) return;
   throw UsageError(
       fmt::format(
           "[train.run] {} must hold a run or nothing for --force, got other "
@@ -80,24 +95,25 @@ void require_empty(const std::string& path) {
   if (!has_content(path) || never_stepped(path)) return;
   throw UsageError(
       fmt::format("[train.run] {} must be empty or new", path),
-      fmt::format(
-          "continue it with --resume {}, replace it with --force, or give "
-          "another folder with -o",
-          path
-      )
+      is_run(path) ? fmt::format(
+                         "continue it with --resume {}, replace it with "
+                         "--force, or give another folder with -o",
+                         path
+                     )
+                   : "give another folder with -o"
   );
 }
 
 void make_folder(const std::string& path) {
   std::error_code failed;
-  fs::create_directories(path, failed);
-  if (failed || !fs::is_directory(path)) {
-    throw IoError(
-        fmt::format(
-            "cannot create {}: {}", path,
-            failed ? failed.message() : "a file of that name is there"
-        )
+  if (fs::exists(path, failed) && !fs::is_directory(path)) {
+    throw UsageError(
+        fmt::format("[train.run] {} must be a folder, got a file", path)
     );
+  }
+  fs::create_directories(path, failed);
+  if (failed) {
+    throw IoError(fmt::format("cannot create {}: {}", path, failed.message()));
   }
 }
 
@@ -151,6 +167,10 @@ RunDirectory::~RunDirectory() {
 
 std::string RunDirectory::file(std::string_view name) const {
   return (fs::path(path_) / name).string();
+}
+
+bool RunDirectory::has_model() const {
+  return has_weights(path_);
 }
 
 void RunDirectory::describe(const RunDescription& description) const {

@@ -36,6 +36,9 @@ class RunDirectory {
   std::string file(std::string_view name) const;
   std::string metrics_path() const { return file("metrics.jsonl"); }
 
+  // Whether a trained model or adapter is there: the run came to its end.
+  bool has_model() const;
+
   // Writes config.yaml, machine.json and version, each whole or not at all. Of
   // a run that does not go on, what an earlier one left is removed first: until
   // here it stands.

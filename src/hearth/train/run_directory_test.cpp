@@ -91,6 +91,9 @@ TEST(RunDirectory, ForceRefusesAFolderThatIsNoRun) {
   fs::create_directories(path + "/checkpoints/theirs");
   const auto refused = message_of(path, RunMode::overwrite);
   EXPECT_TRUE(has(refused, "must hold a run or nothing")) << refused;
+  // Names that a run uses, too, make no run of it.
+  fs::remove(path + "/app.py");
+  EXPECT_NE(message_of(path, RunMode::overwrite), "");
   EXPECT_TRUE(fs::exists(path + "/checkpoints/theirs"));
   EXPECT_FALSE(fs::exists(path + "/lock"));
 }
@@ -113,6 +116,9 @@ TEST(RunDirectory, AStartThatFailedDoesNotBlockItsFolder) {
   EXPECT_NE(message_of(path, RunMode::fresh), "") << "not its own files alone";
   fs::remove(path + "/mine.txt");
   fs::create_directories(path + "/checkpoints/step-000001");
+  EXPECT_NE(message_of(path, RunMode::fresh), "");
+  fs::remove_all(path + "/checkpoints");
+  write_file_atomically(path + "/model/model.safetensors", "trained");
   EXPECT_NE(message_of(path, RunMode::fresh), "");
 }
 

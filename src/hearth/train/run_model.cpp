@@ -134,11 +134,13 @@ void write_model(const Session& s, const std::string& run) {
 std::optional<RunReference> parse_run_reference(const std::string& word) {
   RunReference r{word, "best"};
   const std::size_t at = word.rfind('@');
-  if (at != std::string::npos && !fs::exists(word)) {
+  std::error_code out_of_reach;  // then it is not known to be a run
+  if (at != std::string::npos && !fs::exists(word, out_of_reach)) {
     r = {word.substr(0, at), word.substr(at + 1)};
   }
-  const bool run = fs::is_regular_file(fs::path(r.run) / "config.yaml") &&
-                   fs::is_directory(model_folder(r.run));
+  const bool run =
+      fs::is_regular_file(fs::path(r.run) / "config.yaml", out_of_reach) &&
+      fs::is_directory(model_folder(r.run), out_of_reach);
   if (!run) return {};
   return r;
 }
@@ -178,6 +180,10 @@ models::LoadedModel load_run_model(
   Checkpoint::load(checkpoint_path(r.run, step_of(r))).copy_weights(adapters);
   for (nn::Parameter* p : adapters) p->trainable = false;
   return model;
+}
+
+std::string run_checkpoint(const RunReference& r) {
+  return checkpoint_path(r.run, step_of(r));
 }
 
 std::string run_tokenizer(const RunReference& r) {

@@ -47,6 +47,8 @@ models::LoadedModel load_run_model(
     const RunReference& reference,
     const models::LoadOptions& options = {}
 );
+// The folder of the checkpoint that is meant. Throws as open_run_source() does.
+std::string run_checkpoint(const RunReference& reference);
 // Where the run's tokenizer is.
 std::string run_tokenizer(const RunReference& reference);
 

@@ -119,6 +119,9 @@ class Trainer {
   void note_speed(StepMetrics& m, double seconds);
   // Whether to apply the update, after the health check has seen it.
   bool healthy(const Gradients& g, double mean_loss, double norm);
+  // As a factor of the mean loss, as the recipe has it.
+  double scale_of_mean() const;
+  std::size_t peak_of_step() const;
   bool scales_loss() const { return session_.compute == mx::float16; }
   // Whether gradients went beyond float16 and a smaller scale of the loss is
   // the answer.

@@ -25,6 +25,15 @@ std::optional<double> number_at(const Json& state, const char* key) {
                       : std::numeric_limits<double>::infinity();
 }
 
+bool is_whole(const std::string& checkpoint) {
+  try {
+    Checkpoint::load(checkpoint);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void Trainer::save() {
@@ -111,15 +120,14 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 
 void Trainer::settle_best() {
   const bool known = std::isfinite(best_valid_);
-  if (known &&
-      std::filesystem::exists(checkpoint_path(run_.path(), best_step_))) {
+  if (known && is_whole(checkpoint_path(run_.path(), best_step_))) {
     return set_best(run_.path(), {.step = best_step_, .loss = best_valid_});
   }
   if (known) {
     note(
         fmt::format(
-            "the best checkpoint, of step {}, is gone: the best is looked for "
-            "anew",
+            "the best checkpoint, of step {}, cannot be read any more: the "
+            "best is looked for anew",
             best_step_
         )
     );
@@ -134,9 +142,12 @@ bool Trainer::resume() {
   const auto found = latest_valid(run_.path());
   for (const auto& skipped : found.skipped) note(skipped);
   if (!found.checkpoint) {
-    if (found.skipped.empty()) return false;
+    if (found.skipped.empty() && !run_.has_model()) return false;
     throw Error(
-        fmt::format("none of the checkpoints of {} is whole", run_.path()),
+        fmt::format(
+            "none of the checkpoints of {} is {}", run_.path(),
+            found.skipped.empty() ? "there any more" : "whole"
+        ),
         fmt::format(
             "hearth train {}/config.yaml -o {} --force starts it anew",
             run_.path(), run_.path()
@@ -261,6 +272,7 @@ bool Trainer::restore_best() {
     return true;
   } catch (const Error& e) {
     set_gates(step_);
+    clear_best(run_.path());
     note(
         fmt::format(
             "the best checkpoint cannot be read, so the model is that of step "

@@ -65,6 +65,7 @@ StepMetrics Trainer::train_step() {
   if (!loader_->next(batch_))
     throw Error("the training data has no batch to give");
   reset_memory_peak();
+  mx::reset_peak_memory();
   set_gates(step_);
   AccumulateOptions options;
   options.compute = session_.compute;
@@ -86,7 +87,7 @@ StepMetrics Trainer::train_step() {
   const double scaled = g.weight_sum * loss_scale_.scale();
   const double norm = optim::global_norm(g.arrays) / scaled;
   StepMetrics m;
-  if (scales_loss()) m.loss_scale = loss_scale_.scale();
+  if (scales_loss()) m.loss_scale = scale_of_mean();
   m.loss = g.loss_sum / g.weight_sum;
   m.lr = learning_rate();
   m.grad_norm = norm;
@@ -96,7 +97,7 @@ StepMetrics Trainer::train_step() {
   if (!m.skipped) apply(g, scaled, norm, m.lr);
   step_ += 1;
   tokens_ += batch_.tokens;
-  m.memory = memory_usage().peak;
+  m.memory = peak_of_step();
   peak_ = std::max(peak_, m.memory);
   // A short batch has fewer rows, too, and says nothing about memory.
   const std::uint32_t before = policy_.rows();
@@ -129,12 +130,25 @@ void Trainer::note_speed(StepMetrics& m, double seconds) {
   }
 }
 
+double Trainer::scale_of_mean() const {
+  return loss_scale_.scale() *
+         static_cast<double>(session_.recipe.step_tokens());
+}
+
+// MLX's own ops do not ask before they take memory, so that what they took is
+// seen only in its own peak.
+std::size_t Trainer::peak_of_step() const {
+  const MemoryUsage usage = memory_usage();
+  if (!scales_loss()) return usage.peak;
+  return std::max(usage.peak, usage.own + mx::get_peak_memory());
+}
+
 bool Trainer::overflowed(double mean_loss, double norm) {
   if (!std::isfinite(mean_loss)) return false;
   const double before = loss_scale_.scale();
   if (loss_scale_.update(std::isfinite(norm))) return false;
-  const double now = loss_scale_.scale();
-  if (now == before) return false;
+  if (loss_scale_.scale() == before) return false;
+  const double now = scale_of_mean();
   events_->append({{"step", step_ + 1}, {"event", "overflow"}, {"scale", now}});
   note(
       fmt::format(

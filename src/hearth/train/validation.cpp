@@ -21,12 +21,9 @@ class Scoring {
         together_(session.objective->row_group()),
         rows_(std::max(together_, rows - rows % together_)),
         most_(static_cast<std::uint64_t>(session.recipe.train.eval_tokens)) {
-    std::uint64_t all = 0;
     for (const auto& set : session.cache->sets(data::Split::kValid)) {
-      all += set.tokens();
+      all_ += static_cast<double>(set.tokens());
     }
-    whole_ =
-        static_cast<double>(std::max<std::uint64_t>(1, std::min(most_, all)));
   }
 
   Validation run() {
@@ -34,6 +31,7 @@ class Scoring {
     data::Batch batch;
     while (!v_.stopped && v_.tokens < most_ && loader.next(batch)) {
       score(batch);
+      seen_ += static_cast<double>(batch.tokens);
       v_.tokens += batch.trained;
     }
     v_.loss = weight_ > 0 ? loss_ / weight_
@@ -47,9 +45,23 @@ class Scoring {
   const ValidationHooks& hooks_;
   std::uint32_t together_, rows_;
   std::uint64_t most_;
-  double whole_ = 1, loss_ = 0, weight_ = 0;
+  double all_ = 1, seen_ = 0;  // tokens of the split
+  double loss_ = 0, weight_ = 0;
   std::optional<double> right_;
   Validation v_;
+
+  // By what was seen of the split, or of the tokens that are enough.
+  double done(const data::Batch& batch, std::uint32_t rows) const {
+    const double part = static_cast<double>(rows) / batch.rows;
+    const auto with = [&](double before, std::uint64_t more) {
+      return before + part * static_cast<double>(more);
+    };
+    const double of_all = with(seen_, batch.tokens) / all_;
+    const double of_enough =
+        with(static_cast<double>(v_.tokens), batch.trained) /
+        static_cast<double>(most_);
+    return std::min(1.0, std::max(of_all, of_enough));
+  }
 
   // A few rows at a time, fewer where memory ends.
   void score(const data::Batch& batch) {
@@ -70,10 +82,7 @@ class Scoring {
         rows_ = (rows_ / together_ + 1) / 2 * together_;
       }
       if (hooks_.progress) {
-        const double part = static_cast<double>(begin) / batch.rows;
-        const double done = static_cast<double>(v_.tokens) +
-                            part * static_cast<double>(batch.trained);
-        hooks_.progress(std::min(1.0, done / whole_));
+        hooks_.progress(done(batch, begin));
       }
       v_.stopped = hooks_.stop && hooks_.stop();
     }
