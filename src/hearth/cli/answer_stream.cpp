@@ -61,6 +61,7 @@ Answer stream_answer(
         arrivals->push(e);
       });
   Answer out;
+  std::string error, hint;
   Clock::time_point first = start, last = start;
   bool cancelled = false;
   for (;;) {
@@ -72,7 +73,7 @@ Answer stream_answer(
     if (!arrival) continue;
     const infer::Event& e = arrival->event;
     if (e.kind == infer::Event::Kind::end) {
-      out.finish = e.finish, out.error = e.error;
+      out.finish = e.finish, error = e.error, hint = e.hint;
       out.prompt_tokens = e.prompt_tokens, out.cached_tokens = e.cached_tokens;
       break;
     }
@@ -83,7 +84,7 @@ Answer stream_answer(
     out.tokens.push_back(e.token);
     show(e.token);
   }
-  if (!out.error.empty()) throw Error(out.error);
+  if (!error.empty()) throw Error(error, hint);
   out.first_step_ms = ms(first - start);
   out.decode_ms = ms(last - first);
   const auto later = static_cast<double>(out.tokens.size()) - 1;

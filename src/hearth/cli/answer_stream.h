@@ -16,7 +16,6 @@ struct Answer {
   std::string text;
   std::vector<infer::GeneratedToken> tokens;  // the stop id among them
   infer::Finish finish = infer::Finish::length;
-  std::string error;
   int prompt_tokens = 0, cached_tokens = 0;
   double first_step_ms = 0;  // the prompt, to the first token
   double decode_ms = 0;      // all later tokens

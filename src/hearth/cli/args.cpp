@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
-#include <cstdlib>
+#include <limits>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -19,6 +21,61 @@ namespace {
 // What CLI.md calls MODEL, wherever a command takes one.
 bool names_a_model(const std::string& name) {
   return name == "MODEL" || name == "--adapter" || name == "--draft";
+}
+
+// Decimal, and all of the word: CLI11 would read 010 as eight, -1 as the
+// largest seed, and an empty word as 0.
+template <class T>
+T number_of(const std::string& flag, std::string_view text) {
+  const auto refuse = [&](const std::string& what) {
+    throw CLI::ConversionError(
+        fmt::format("{} must be {}, got '{}'", flag, what, text)
+    );
+  };
+  const bool plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
+  const char* end = text.data() + text.size();
+  T out{};
+  const auto [at, error] = std::from_chars(text.data() + plus, end, out);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (at != end || error != std::errc() || !std::isfinite(out)) {
+      refuse("a number");
+    }
+  } else {
+    using Range = std::numeric_limits<T>;
+    const bool negative = std::is_unsigned_v<T> && text.starts_with('-');
+    if (error == std::errc::result_out_of_range || negative) {
+      refuse(
+          fmt::format(
+              "a whole number from {} to {}", Range::min(), Range::max()
+          )
+      );
+    }
+    if (at != end || error != std::errc()) refuse("a whole number");
+  }
+  return out;
+}
+
+// The name that messages use: the longest, which comes last.
+std::string long_name(const std::string& names) {
+  return names.substr(names.rfind(',') + 1);
+}
+
+// T is what the value holds, or would hold where it is optional.
+template <class T, class Value>
+CLI::Option* add_number(
+    CLI::App& app,
+    const std::string& name,
+    Value& value,
+    const std::string& help
+) {
+  return app.add_option(
+      name,
+      [flag = long_name(name), &value](const CLI::results_t& words) {
+        value = number_of<T>(flag, words.front());
+        return true;
+      },
+      help
+  );
 }
 
 }  // namespace
@@ -47,10 +104,12 @@ Args::Args(
   app.add_option("--device", common.device, "auto, metal, cuda or cpu")
       ->type_name("D")
       ->group(group);
-  app.add_option("--threads", common.threads, "Threads to use (0: all)")
+  add_number<int>(app, "--threads", common.threads, "Threads to use (0: all)")
       ->type_name("N")
       ->group(group);
-  app.add_option("--seed", common.seed, "Seed of every random choice")
+  add_number<std::uint64_t>(
+      app, "--seed", common.seed, "Seed of every random choice"
+  )
       ->type_name("N")
       ->group(group);
   app.add_flag("--quiet", common.quiet, "No progress, no notes")->group(group);
@@ -87,11 +146,23 @@ void Args::option(
     std::vector<std::string>& value,
     const std::string& help
 ) {
-  // One word each time for these: the next may be the model.
-  const bool several = name != "--include" && name != "--exclude";
+  // Otherwise CLI11 would take the next word too, which may be the model, and
+  // "[a,b]" for two values.
   state_->app.add_option(name, value, help)
       ->type_name("TEXT")
-      ->allow_extra_args(several);
+      ->allow_extra_args(false);
+}
+
+void Args::list(
+    const std::string& name,
+    std::vector<std::string>& value,
+    const std::string& help
+) {
+  constexpr int kMost = 1 << 20;
+  state_->app.add_option(name, value, help)
+      ->type_name("TEXT ...")
+      ->allow_extra_args(false)
+      ->expected(1, kMost);
 }
 
 void Args::option(
@@ -99,7 +170,15 @@ void Args::option(
     std::int64_t& value,
     const std::string& help
 ) {
-  state_->app.add_option(name, value, help)->type_name("N");
+  add_number<std::int64_t>(state_->app, name, value, help)->type_name("N");
+}
+
+void Args::option(
+    const std::string& name,
+    std::optional<std::int64_t>& value,
+    const std::string& help
+) {
+  add_number<std::int64_t>(state_->app, name, value, help)->type_name("N");
 }
 
 void Args::option(
@@ -107,7 +186,15 @@ void Args::option(
     double& value,
     const std::string& help
 ) {
-  state_->app.add_option(name, value, help)->type_name("X");
+  add_number<double>(state_->app, name, value, help)->type_name("X");
+}
+
+void Args::option(
+    const std::string& name,
+    std::optional<double>& value,
+    const std::string& help
+) {
+  add_number<double>(state_->app, name, value, help)->type_name("X");
 }
 
 void Args::choice(
@@ -211,20 +298,6 @@ void reject_unknown_flags(
   }
 }
 
-// CLI11 says "Could not convert: --n = abc"; the rest of Hearth says what must
-// hold.
-std::string plain_reason(const CLI::ParseError& e) {
-  std::string what = e.what();
-  constexpr std::string_view kConvert = "Could not convert: ";
-  const std::size_t equals = what.find(" = ");
-  if (!what.starts_with(kConvert) || equals == what.npos) return what;
-  return fmt::format(
-      "{} must be a number, got '{}'",
-      what.substr(kConvert.size(), equals - kConvert.size()),
-      what.substr(equals + 3)
-  );
-}
-
 }  // namespace
 
 bool Args::parse(const std::vector<std::string>& words) {
@@ -246,7 +319,7 @@ bool Args::parse(const std::vector<std::string>& words) {
       );
     }
     throw UsageError(
-        fmt::format("hearth {}: {}", s.name, plain_reason(e)),
+        fmt::format("hearth {}: {}", s.name, e.what()),
         fmt::format("hearth {} --help shows how it is called", s.name)
     );
   }
@@ -257,12 +330,10 @@ bool Args::parse(const std::vector<std::string>& words) {
   }
   if (s.app.get_option("--threads")->count() == 0) {
     if (const auto n = env::get(env::kThreads)) {
-      char* end = nullptr;
-      s.common.threads = static_cast<int>(std::strtol(n->c_str(), &end, 10));
-      if (*end != '\0') {
-        throw UsageError(
-            fmt::format("{} must be a number, got '{}'", env::kThreads, *n)
-        );
+      try {
+        s.common.threads = number_of<int>(env::kThreads, *n);
+      } catch (const CLI::ConversionError& e) {
+        throw UsageError(e.what());
       }
     }
   }

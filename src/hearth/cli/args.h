@@ -40,7 +40,14 @@ class Args {
       std::optional<std::string>& value,
       const std::string& help
   );
+  // One word each time it is given.
   void option(
+      const std::string& name,
+      std::vector<std::string>& value,
+      const std::string& help
+  );
+  // All words up to the next flag.
+  void list(
       const std::string& name,
       std::vector<std::string>& value,
       const std::string& help
@@ -50,7 +57,17 @@ class Args {
       std::int64_t& value,
       const std::string& help
   );
+  void option(
+      const std::string& name,
+      std::optional<std::int64_t>& value,
+      const std::string& help
+  );
   void option(const std::string& name, double& value, const std::string& help);
+  void option(
+      const std::string& name,
+      std::optional<double>& value,
+      const std::string& help
+  );
   // Only these words are accepted.
   void choice(
       const std::string& name,

@@ -1,5 +1,8 @@
 #include "hearth/cli/chat_history.h"
 
+#include <algorithm>
+#include <ranges>
+
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
@@ -43,30 +46,42 @@ std::vector<std::int32_t> ChatHistory::tokens(
 }
 
 // Turns go in pairs, oldest first, so that what is left begins with a question.
-ChatHistory::Prompt ChatHistory::prompt_for(
+std::vector<std::int32_t> ChatHistory::prompt_for(
     const std::string& text,
     int limit,
     int room
-) const {
-  Prompt out;
+) {
   const auto most = static_cast<std::size_t>(std::max(limit - room, 1));
-  for (;; out.left_out += 2) {
-    out.ids = tokens(text, out.left_out);
-    if (out.ids.size() <= most) return out;
-    if (out.left_out + 2 > turns_.size()) break;
+  auto ids = tokens(text, left_out_);
+  if (ids.size() <= most) return ids;
+  const auto alone = tokens(text, turns_.size());
+  if (alone.size() >= static_cast<std::size_t>(limit)) {
+    throw UsageError(
+        fmt::format(
+            "this message alone is {} tokens, and the model's context holds {}",
+            alone.size(), limit
+        )
+    );
   }
-  if (out.ids.size() < static_cast<std::size_t>(limit)) return out;
-  throw UsageError(
-      fmt::format(
-          "this message alone is {} tokens, and the model's context holds {}",
-          out.ids.size(), limit
-      )
-  );
+  const std::size_t history = most - std::min(most, alone.size());
+  const std::size_t all = turns_.size() / 2;
+  const auto pairs = std::views::iota(std::min(left_out_ / 2 + 1, all), all);
+  const auto too_long = [&](std::size_t pair) {
+    return tokens(text, 2 * pair).size() > alone.size() + history / 2;
+  };
+  const auto at = std::ranges::partition_point(pairs, too_long);
+  left_out_ = at == pairs.end() ? turns_.size() : 2 * *at;
+  return tokens(text, left_out_);
 }
 
 void ChatHistory::add(const std::string& text, const std::string& answer) {
   turns_.push_back({"user", text});
   turns_.push_back({"assistant", answer});
+}
+
+void ChatHistory::clear() {
+  turns_.clear();
+  left_out_ = 0;
 }
 
 Json ChatHistory::save() const {
@@ -107,6 +122,7 @@ void ChatHistory::load(const Json& saved, const std::string& file) {
     }
   }
   if (turns.size() % 2 != 0) refuse("the last message must be the assistant's");
+  clear();
   turns_ = std::move(turns);
   if (!raw_) system_ = system;
 }

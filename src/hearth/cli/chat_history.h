@@ -18,16 +18,20 @@ class ChatHistory {
   const std::string& system() const { return system_; }
   std::size_t turns() const { return turns_.size(); }
 
-  struct Prompt {
-    std::vector<std::int32_t> ids;
-    std::size_t left_out = 0;  // first messages that did not fit
-  };
   // The tokens that ask for an answer to this text, with room for `room`
-  // more among `limit`. Throws UsageError when the text alone is too long.
-  Prompt prompt_for(const std::string& text, int limit, int room) const;
+  // more among `limit`. Where that is too much, the oldest turns are left out
+  // from here on: half of what fits at once, so that the prompts of the next
+  // turns begin alike. Throws UsageError when the text alone is too long.
+  std::vector<std::int32_t> prompt_for(
+      const std::string& text,
+      int limit,
+      int room
+  );
+  // First messages that are left out.
+  std::size_t left_out() const { return left_out_; }
   // A question that was answered.
   void add(const std::string& text, const std::string& answer);
-  void clear() { turns_.clear(); }
+  void clear();
 
   // {"system", "messages"} or {"text"}; load() throws FormatError.
   Json save() const;
@@ -41,6 +45,7 @@ class ChatHistory {
   bool raw_;
   std::string system_;
   std::vector<Message> turns_;
+  std::size_t left_out_ = 0;
 
   std::vector<std::int32_t> tokens(
       const std::string& text,

@@ -195,7 +195,7 @@ void cmd_data_prepare(Context& context, const std::vector<std::string>& words) {
   args.rest(
       "RECIPE", flags.words, "Recipe, and overrides such as data.limit=9"
   );
-  args.option("--data", flags.files, "Files, folders, globs; PATH:WEIGHT");
+  args.list("--data", flags.files, "Files, folders, globs; PATH:WEIGHT");
   args.option("-t,--tokenizer", flags.tokenizer, "Tokenizer file or folder");
   args.option("-o,--output", flags.output, "Cache folder");
   args.choice(
@@ -251,7 +251,7 @@ void cmd_data_inspect(Context& context, const std::vector<std::string>& words) {
       context.common
   );
   args.rest("RECIPE|CACHE", flags.words, "Recipe or cache folder, overrides");
-  args.option("--data", flags.files, "Files instead of a recipe's");
+  args.list("--data", flags.files, "Files instead of a recipe's");
   args.option("-t,--tokenizer", flags.tokenizer, "Tokenizer file or folder");
   args.option("--html", flags.html, "Write a page to this file");
   args.option("--documents", flags.documents, "Documents shown of each source");

@@ -87,6 +87,7 @@ void cmd_eval_ppl(Context& context, const std::vector<std::string>& words) {
   if (!context.parse(args, words)) return;
 
   auto options = options_of(flags);
+  require_input_file(flags.text, "text");
   const std::string text = read_text(flags.text);
   if (text.empty()) throw UsageError(flags.text + ": there is no text in it");
   double load_ms = 0;

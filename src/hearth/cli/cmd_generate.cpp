@@ -1,135 +1,43 @@
 // hearth generate: text from a model, streamed.
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/cli/answer_stream.h"
+#include "hearth/cli/answer_text.h"
 #include "hearth/cli/generate_batch.h"
+#include "hearth/cli/generate_flags.h"
 #include "hearth/cli/generate_prompt.h"
 #include "hearth/cli/interrupt.h"
+#include "hearth/cli/model_identity.h"
+#include "hearth/infer/job.h"
 #include "hearth/profile/zone.h"
 
 namespace hearth::cli {
 namespace {
 
-struct GenerateFlags {
-  ModelFlags model;
-  SamplingFlags sampling;
-  GrammarFlags grammar;
-  EngineFlags engine;
-  std::optional<std::string> prompt, file, ids, system, jsonl;
-  std::string out = "-";
-  std::int64_t log_probs = -1, batch = 0;
-  bool raw = false, profile = false, force = false;
-};
-
-void declare(Args& args, GenerateFlags& f) {
-  f.model.declare(args);
-  args.option("-p,--prompt", f.prompt, "The prompt; - reads stdin");
-  args.option("--file", f.file, "Read the prompt from this file");
-  args.option("--ids", f.ids, "Token ids as the prompt, such as 1,2,3");
-  args.option(
-      "--jsonl", f.jsonl,
-      "Many prompts, a JSON object a line: {\"id\", \"prompt\" or "
-      "\"messages\"}; - reads stdin"
+// Throws UsageError where the model cannot be asked this.
+Prompt make_prompt(
+    const infer::TextModel& model,
+    const models::DecoderConfig& config,
+    const GenerateFlags& f,
+    Asked& asked
+) {
+  infer::Request& request = asked.request;
+  if (!request.stop.empty() || request.grammar) model.need_tokenizer();
+  Prompt prompt =
+      f.ids ? ids_prompt(*f.ids)
+            : text_prompt(model, asked.text, f.system, asked.tools, f.raw);
+  tool_form(model, asked.tools);
+  request.prompt = prompt.ids;
+  request.stop_ids = model.stop_ids;
+  request.continues_prompt = !prompt.chat;
+  infer::check_request(
+      request, config.vocab, config.max_length, config.max_length
   );
-  args.option(
-      "-o", f.out,
-      "With --jsonl: the answers; a file that has some goes on from there"
-  );
-  args.flag("--force", f.force, "With --jsonl: begin the answers anew");
-  args.option(
-      "--batch", f.batch, "With --jsonl: prompts at once; 0 measures which"
-  );
-  args.option("--system", f.system, "A system message before the prompt");
-  args.flag("--raw", f.raw, "Continue the text itself: no chat template");
-  f.sampling.declare(args);
-  args.option(
-      "--logprobs", f.log_probs,
-      "Log probabilities, with this many alternatives a token"
-  );
-  f.grammar.declare(args);
-  f.engine.declare(args);
-  args.flag(
-      "--profile", f.profile, "Say on stderr where the time of decoding went"
-  );
-  args.example(
-      "hearth generate model/ -p 'What is the capital of France?'",
-      "one answer, through the model's chat template"
-  );
-  args.example(
-      "hearth generate model.gguf --raw -p 'Once upon a time' --temp 0.8 "
-      "--top-p 0.95 --seed 7",
-      "a continuation, drawn; the same seed gives the same text"
-  );
-  args.example(
-      "hearth generate model/ -p - --json --logprobs 3 < prompt.txt",
-      "the prompt from stdin, the result as one JSON document"
-  );
-  args.example(
-      "hearth generate model/ --jsonl prompts.jsonl -o answers.jsonl",
-      "many at once; run again, it goes on where it was ended"
-  );
-  args.example(
-      "hearth generate model/ -p 'A colour as JSON' --schema colour.json",
-      "text that keeps a JSON schema"
-  );
-  args.example(
-      "hearth generate model/ -p 'Say it again: ...' --ngram 3",
-      "guesses ahead from the text itself: the same text, sooner"
-  );
-}
-
-void check_prompt_flags(const GenerateFlags& f) {
-  const int given = (f.prompt ? 1 : 0) + (f.file ? 1 : 0) + (f.ids ? 1 : 0) +
-                    (f.jsonl ? 1 : 0);
-  if (given != 1) {
-    throw UsageError(
-        "give the prompt by one of -p TEXT, --file, --ids, --jsonl"
-    );
-  }
-  if (f.system && (f.raw || f.ids)) {
-    throw UsageError(
-        "--system needs a chat template, which --raw and --ids "
-        "leave out"
-    );
-  }
-  if (!f.jsonl && (f.out != "-" || f.force || f.batch != 0)) {
-    throw UsageError("-o, --force and --batch are for --jsonl");
-  }
-}
-
-Prompt make_prompt(const infer::TextModel& model, const GenerateFlags& f) {
-  if (f.ids) return ids_prompt(*f.ids);
-  const std::string text = f.file             ? read_text(*f.file)
-                           : *f.prompt == "-" ? read_text("-")
-                                              : *f.prompt;
-  return text_prompt(model, text, f.system, f.raw);
-}
-
-std::optional<int> log_probs_of(const GenerateFlags& f) {
-  if (f.log_probs == -1) return std::nullopt;
-  return flag_number(f.log_probs, "--logprobs");
-}
-
-Json log_probs_json(const Answer& made, const data::Tokenizer* tokenizer) {
-  const auto entry = [&](std::int32_t id, float log_prob) {
-    Json out = {{"id", id}};
-    if (tokenizer != nullptr) {
-      out["token"] = tokenizer->decode(std::span(&id, 1));
-    }
-    out["logprob"] = log_prob;
-    return out;
-  };
-  Json list = Json::array();
-  for (const auto& t : made.tokens) {
-    Json one = entry(t.id, t.log_prob);
-    one["top"] = Json::array();
-    for (const auto& a : t.top) one["top"].push_back(entry(a.id, a.log_prob));
-    list.push_back(std::move(one));
-  }
-  return list;
+  return prompt;
 }
 
 // The last token is never fed.
@@ -138,42 +46,55 @@ int kv_tokens(const Answer& made) {
   return made.prompt_tokens + std::max(tokens - 1, 0);
 }
 
-Json generation_json(
-    const Answer& made,
-    const Prompt& prompt,
-    const ModelEngine& live
-) {
-  return {
-      {"text", made.text},
-      {"ids", made.ids()},
-      {"finish", infer::name_of(made.finish)},
-      {"prompt_tokens", made.prompt_tokens},
+// One answer with what it took.
+struct Made {
+  const Answer& answer;
+  const AnswerText& text;
+  const Prompt& prompt;
+  const ModelEngine& live;
+  std::optional<std::uint64_t> seed;  // where tokens were drawn
+};
+
+Json generation_json(const Made& made) {
+  const Answer& answer = made.answer;
+  Json out = {
+      {"text", made.text.text()},
+      {"ids", answer.ids()},
+      {"finish", finish_name(answer.finish, made.text.calls())},
+      {"prompt_tokens", answer.prompt_tokens},
       {"timing",
-       {{"load_ms", live.load_ms},
-        {"tokenizer_ms", prompt.tokenizer_ms},
-        {"first_step_ms", made.first_step_ms},
-        {"decode_ms", made.decode_ms},
-        {"tokens_per_s", made.tokens_per_s}}},
-      {"kv_bytes", live.kv_bytes(kv_tokens(made))}
+       {{"load_ms", made.live.load_ms},
+        {"tokenizer_ms", made.prompt.tokenizer_ms},
+        {"first_step_ms", answer.first_step_ms},
+        {"decode_ms", answer.decode_ms},
+        {"tokens_per_s", answer.tokens_per_s}}},
+      {"kv_bytes", made.live.kv_bytes(kv_tokens(answer))}
   };
+  if (!made.text.calls().is_null()) out["tool_calls"] = made.text.calls();
+  if (made.seed) out["seed"] = *made.seed;
+  if (made.live.guessing) out["guesses"] = made.live.guesses().json();
+  return out;
 }
 
-std::string summary(
-    const Answer& made,
-    const Prompt& prompt,
-    const ModelEngine& live
-) {
-  const double seconds = (prompt.tokenizer_ms + made.first_step_ms) / 1e3;
-  return fmt::format(
-      "loaded in {:.2f} s; prompt {} tokens, first token after {:.2f} s; {} "
-      "tokens, {:.1f} tokens/s; {}\nkeys and values: {}",
-      live.load_ms / 1e3, made.prompt_tokens, seconds, made.tokens.size(),
-      made.tokens_per_s,
-      made.finish == infer::Finish::stop     ? "ended by itself"
-      : made.finish == infer::Finish::length ? "ended by length"
-                                             : "interrupted",
-      live.kv_formula(kv_tokens(made))
+void note_summary(const Context& context, const Made& made) {
+  const Answer& answer = made.answer;
+  const double seconds =
+      (made.prompt.tokenizer_ms + answer.first_step_ms) / 1e3;
+  context.note(
+      fmt::format(
+          "loaded in {:.2f} s; prompt {} tokens, first token after {:.2f} s; "
+          "{} tokens, {:.1f} tokens/s; {}\nkeys and values: {}",
+          made.live.load_ms / 1e3, answer.prompt_tokens, seconds,
+          answer.tokens.size(), answer.tokens_per_s,
+          answer.finish == infer::Finish::stop     ? "ended by itself"
+          : answer.finish == infer::Finish::length ? "ended by length"
+                                                   : "interrupted",
+          made.live.kv_formula(kv_tokens(answer))
+      )
   );
+  if (!context.common.verbose) return;
+  if (made.seed) context.note(fmt::format("seed: {}", *made.seed));
+  if (made.live.guessing) context.note(made.live.guesses().text());
 }
 
 // The largest shares of the time, by op.
@@ -188,73 +109,127 @@ std::string profile_text() {
   return out;
 }
 
+// After the text: the calls it makes, then the log probabilities, a JSON line
+// each.
+void print_result(const Context& context, const Made& made, bool log_probs) {
+  const auto* tokenizer = made.live.model.tokenizer.get();
+  if (context.common.json) {
+    Json document = generation_json(made);
+    if (log_probs) {
+      document["logprobs"] = log_probs_json(made.answer.tokens, tokenizer);
+    }
+    return context.json("hearth.generate/1", document);
+  }
+  context.print("\n");
+  for (const Json& call : made.text.calls()) {
+    context.print(to_json_line(call) + "\n");
+  }
+  std::fflush(stdout);
+  if (log_probs) {
+    for (const Json& t : log_probs_json(made.answer.tokens, tokenizer)) {
+      context.print(to_json_line(t) + "\n");
+    }
+  }
+  note_summary(context, made);
+}
+
 // One prompt; whoever asks waits for it, so it is alone in its batch.
 void generate_one(Context& context, const GenerateFlags& flags) {
-  infer::Request request = flags.sampling.request(context);
-  request.log_probs = log_probs_of(flags);
-  request.grammar = flags.grammar.grammar();
+  Asked asked = flags.read(context);
+  flags.sampling.note_idle(context);
   infer::EngineOptions options;
   options.max_batch = 1, options.prefill_chunk = 512;
   options.prefix_cache = !flags.engine.ahead.prefix_folder.empty();
-  const auto live = flags.engine.start(context, flags.model, options);
-  const infer::TextModel& model = live->model;
-  const Prompt prompt = make_prompt(model, flags);
-  request.prompt = prompt.ids;
-  request.stop_ids = model.stop_ids;
-  request.continues_prompt = !prompt.chat;
-  const bool log_probs = request.log_probs.has_value();
+  Prompt prompt;
+  const auto live = flags.engine.start(
+      context, flags.model, options,
+      [&](const infer::TextModel& model, const models::DecoderConfig& config) {
+        prompt = make_prompt(model, config, flags, asked);
+      }
+  );
+  const bool log_probs = asked.request.log_probs.has_value();
+  std::optional<std::uint64_t> seed;
+  if (asked.request.sampling.temperature > 0) {
+    seed = asked.request.sampling.seed;
+  }
   const InterruptGuard guard;
-  const bool json = context.common.json;
-  const bool text = model.tokenizer != nullptr;
+  AnswerText text(live->model, asked.tools);
+  const auto show = [&](const std::string& part) {
+    if (context.common.json) return;
+    context.print(part);
+    std::fflush(stdout);
+  };
   if (flags.profile) profile::start_zones();
-  const auto made = stream_answer(
-      *live->engine, std::move(request),
+  const auto answer = stream_answer(
+      *live->engine, std::move(asked.request),
       [&](const infer::GeneratedToken& token) {
-        if (json) return;
-        context.print(text ? token.text : fmt::format("{} ", token.id));
-        std::fflush(stdout);
+        const std::string part = text.push(token);
+        show(live->model.tokenizer ? part : fmt::format("{} ", token.id));
       },
       [] { return !InterruptGuard::interrupted(); }
   );
+  show(text.finish());
   if (flags.profile) {
     profile::stop_zones();
     context.note(profile_text());
   }
-  if (json) {
-    Json document = generation_json(made, prompt, *live);
-    if (log_probs) {
-      document["logprobs"] = log_probs_json(made, model.tokenizer.get());
-    }
-    context.json("hearth.generate/1", document);
-  } else {
-    context.print("\n");
-    std::fflush(stdout);
-    if (log_probs) {
-      for (const Json& t : log_probs_json(made, model.tokenizer.get())) {
-        context.print(to_json_line(t) + "\n");
-      }
-    }
-    context.note(summary(made, prompt, *live));
-  }
+  print_result(context, {answer, text, prompt, *live, seed}, log_probs);
   if (InterruptGuard::interrupted()) throw Interrupted("interrupted");
 }
 
+void note_before(const Context& context, const AnswersFile::Before& before) {
+  const auto note = [&](std::size_t count, const char* what) {
+    if (count > 0) context.note(fmt::format("{} {}", count, what));
+  };
+  note(before.failed, "that failed are asked again");
+  note(before.changed, "that say something else by now are asked again");
+}
+
+// What no line could be answered without.
+void check_model(
+    const infer::TextModel& model,
+    const BatchJob& job,
+    const std::vector<BatchLine>& lines
+) {
+  model.need_tokenizer();
+  tool_form(model, job.tools);
+  const bool chat = std::ranges::any_of(lines, [](const BatchLine& line) {
+    return !line.messages.is_null() || !line.tools.is_null();
+  });
+  if (chat || job.system) model.need_template();
+}
+
 void generate_many(const Context& context, const GenerateFlags& flags) {
-  if (*flags.jsonl != "-") require_input(*flags.jsonl, "batch");
-  if (flags.out != "-") require_output_folder(flags.out);
+  require_input_file(*flags.jsonl, "batch");
+  require_output_folder(flags.out);
+  require_two_files(*flags.jsonl, flags.out);
   if (context.common.json && flags.out == "-") {
     throw UsageError("--json with --jsonl needs -o FILE for the answers");
   }
+  Asked asked = flags.read(context);
+  const BatchKey key = {model_identity(flags.model), flags.key(context, asked)};
   BatchJob job;
   job.in = *flags.jsonl, job.out = flags.out;
-  job.system = flags.system, job.raw = flags.raw, job.force = flags.force;
+  job.system = flags.system, job.tools = asked.tools;
+  job.raw = flags.raw, job.force = flags.force;
   job.batch = flag_number(flags.batch, "--batch");
-  job.log_probs = log_probs_of(flags);
-  const auto grammar = flags.grammar.grammar();
-  const auto work = open_batch(job);
-  if (work.lines.empty()) return report_batch_done(context, work);
-  const auto live = flags.engine.start(context, flags.model, {});
-  run_batch(context, job, work, flags.sampling, grammar, *live);
+  job.asked = std::move(asked.request);
+  auto lines = read_batch(job);
+  AnswersFile answers(job.out, key, job.force);
+  const auto before = answers.take_up(lines);
+  note_before(context, before);
+  if (lines.empty()) return report_batch_done(context, before);
+  const bool drawn = std::ranges::any_of(lines, [](const BatchLine& line) {
+    return line.temperature.has_value();
+  });
+  if (!drawn) flags.sampling.note_idle(context);
+  const auto live = flags.engine.start(
+      context, flags.model, {},
+      [&](const infer::TextModel& model, const models::DecoderConfig&) {
+        check_model(model, job, lines);
+      }
+  );
+  run_batch(context, job, lines, before, answers, *live);
 }
 
 }  // namespace
@@ -262,9 +237,9 @@ void generate_many(const Context& context, const GenerateFlags& flags) {
 void cmd_generate(Context& context, const std::vector<std::string>& words) {
   GenerateFlags flags;
   Args args("generate", "Text from a model, as it comes.", context.common);
-  declare(args, flags);
+  flags.declare(args);
   if (!context.parse(args, words)) return;
-  check_prompt_flags(flags);
+  flags.check();
   if (flags.jsonl) return generate_many(context, flags);
   generate_one(context, flags);
 }

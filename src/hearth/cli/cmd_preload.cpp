@@ -8,6 +8,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/first_words.h"
+#include "hearth/cli/interrupt.h"
 #include "hearth/cli/model_flags.h"
 #include "hearth/models/packed_cache.h"
 #include "hearth/models/quant_target.h"
@@ -64,12 +65,15 @@ void list(const Context& context, const PackedCache& cache) {
          {"model", one.model},
          {"variant", one.variant},
          {"bytes", one.bytes},
-         {"used", date_of(one.used)}}
+         {"used", date_of(one.used)},
+         {"unfinished", one.unfinished}}
     );
     text += fmt::format(
         "{:>10}  {}  {:<6}  {}\n", format_bytes(one.bytes), date_of(one.used),
         one.variant.is_object() ? one.variant.value("quant", "?") : "?",
-        one.model.empty() ? one.path + " (cannot be read)" : one.model
+        one.unfinished      ? one.path + " (unfinished)"
+        : one.model.empty() ? one.path + " (cannot be read)"
+                            : one.model
     );
   }
   document["bytes"] = total;
@@ -79,6 +83,10 @@ void list(const Context& context, const PackedCache& cache) {
 }
 
 constexpr int kTried = 8;  // tokens
+
+void check_interrupt() {
+  InterruptGuard::check("interrupted: nothing was kept");
+}
 
 struct Preloaded {
   std::string path, content, how;
@@ -106,6 +114,7 @@ Preloaded preload(
           "--device cpu packs them all the same"
       );
     }
+    check_interrupt();
     plain_ids = first_words(model, kTried).ids;
     out.kept_dense = model.model.report.kept_dense;
     out.how = model.model.report.how;
@@ -114,6 +123,7 @@ Preloaded preload(
     const auto& source = *model.model.source;
     const auto content = models::content_hash(
         source, io::ReadMode::mapped, [&](std::size_t done, std::size_t total) {
+          check_interrupt();
           if (!bar && milliseconds_now() - start < 1000) return;
           if (!bar) bar.emplace(Progress::Options{"hashing", "B", total});
           bar->update(done);
@@ -128,11 +138,13 @@ Preloaded preload(
         models::packed_variant(model.model.options, model.model.compute);
     out.path = cache.store(
         model.model, variant, content,
-        static_cast<std::size_t>(flags.max_gb) * 1'000'000'000
+        static_cast<std::size_t>(flags.max_gb) * 1'000'000'000, check_interrupt
     );
     out.write_ms = milliseconds_now() - start;
   }
-  const auto packed = flags.model.load(context, &out.packed_ms);
+  ModelFlags again = flags.model;
+  again.warns = false;
+  const auto packed = again.load(context, &out.packed_ms);
   if (packed.model.report.how != "packed cache") {
     throw CheckFailed("the packed weights were written but are not used");
   }
@@ -231,6 +243,7 @@ void cmd_preload(Context& context, const std::vector<std::string>& words) {
   }
   const std::string quant =
       models::quant_target_name(models::parse_quant_target(flags.model.quant));
+  const InterruptGuard guard;
   const Preloaded done = preload(context, flags, cache);
   if (context.common.json) {
     return context.json("hearth.preload/1", to_json(done, quant));

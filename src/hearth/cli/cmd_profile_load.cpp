@@ -1,5 +1,7 @@
 // hearth profile load: one start of a model, measured part by part, and which
 // part is slow.
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "hearth/base/atomic_file.h"
@@ -26,11 +28,14 @@ void declare(Args& args, ProfileFlags& f) {
   f.model.declare(args);
   args.choice(
       "--read", f.read, {"auto", "mapped", "read", "direct"},
-      "How bytes come in; auto: as the disk and the free memory suggest"
+      "How the model's own files come in, packed weights left out; auto: as "
+      "the disk and the free memory suggest"
   );
   args.flag("--unpacked", f.unpacked, "Leave out what hearth preload has kept");
   args.flag("--cold", f.cold, "Take the files out of the page cache first");
-  args.option("--html", f.html, "Write the timeline as a page to this file");
+  args.option(
+      "--html", f.html, "Write the timeline as a page to this file, - is stdout"
+  );
   args.example(
       "hearth profile load model/", "a table: phases, shards, tensor classes"
   );
@@ -44,13 +49,26 @@ void declare(Args& args, ProfileFlags& f) {
   );
 }
 
+// Where the tokenizer was read from.
+std::string tokenizer_file(const infer::TextModel& model) {
+  namespace fs = std::filesystem;
+  if (!model.tokenizer) return {};
+  if (!fs::is_directory(model.text_path)) return model.text_path;
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+    const fs::path file = fs::path(model.text_path) / name;
+    if (fs::exists(file)) return file.string();
+  }
+  return {};
+}
+
 StartProfile measure(const Context& context, const ProfileFlags& flags) {
   StartProfile p;
   p.model = flags.model.model;
   p.quant =
       models::quant_target_name(models::parse_quant_target(flags.model.quant));
   ModelFlags wanted = flags.model;
-  wanted.packed = !flags.unpacked;
+  // Packed weights are mapped, so that a way to read is about the model's own.
+  wanted.packed = !flags.unpacked && flags.read == "auto";
   if (flags.read != "auto") {
     wanted.read_mode = flags.read == "mapped"   ? io::ReadMode::mapped
                        : flags.read == "direct" ? io::ReadMode::direct
@@ -62,6 +80,10 @@ StartProfile measure(const Context& context, const ProfileFlags& flags) {
   profile::ProcessSampler sampler;
   double load_ms = 0;
   const auto model = wanted.load(context, &load_ms);
+  const MemoryUsage loaded = memory_usage();
+  p.held = loaded.total, p.peak_held = loaded.peak;
+  const profile::ProcessSample now = profile::sample_process();
+  p.resident = now.resident, p.anonymous = now.anonymous;
   p.facts.first_token = first_words(model, 1).first_token;
   p.memory = sampler.stop();
   const auto& timing = model.timing;
@@ -80,8 +102,10 @@ StartProfile measure(const Context& context, const ProfileFlags& flags) {
   models::ReadFacts machine;
   wanted.options().machine(machine);
   f.disk_bytes_per_second = machine.disk_bytes_per_second;
+  f.tokenizer_file = tokenizer_file(model);
   p.model_bytes = model.model.decoder->parameters().bytes();
-  p.peak_charged = memory_usage().peak;
+  p.mapped = f.load.how == "packed cache";
+  p.resident_before = p.memory.front().resident;
   p.peak_resident = hardware::process_peak();
   p.slow = models::diagnose(f);
   return p;
@@ -101,8 +125,12 @@ void cmd_profile_load(Context& context, const std::vector<std::string>& words) {
   );
   declare(args, flags);
   if (!context.parse(args, words)) return;
+  if (flags.html == "-" && context.common.json) {
+    throw UsageError("--html - and --json both write to stdout: give a file");
+  }
   if (!flags.html.empty()) require_output_folder(flags.html);
   const StartProfile p = measure(context, flags);
+  if (flags.html == "-") return context.print(to_html(p));
   if (!flags.html.empty()) write_file_atomically(flags.html, to_html(p));
   if (context.common.json) {
     return context.json("hearth.profile.load/1", to_json(p));

@@ -7,9 +7,12 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
+#include "hearth/cli/hub_model.h"
 #include "hearth/cli/interrupt.h"
 #include "hearth/cli/serve_flags.h"
 #include "hearth/cli/version.h"
+#include "hearth/infer/kv_layout.h"
+#include "hearth/serve/file_limit.h"
 
 namespace hearth::cli {
 namespace {
@@ -24,15 +27,14 @@ std::shared_ptr<serve::ServedText> text_side(
 ) {
   infer::TextModel model = flags.model.describe(context);
   model.need_tokenizer();
-  auto out = std::make_shared<serve::ServedText>();
-  out->tokenizer = model.tokenizer;
-  out->stop_ids = model.stop_ids;
-  if (flags.chat_template.empty()) {
-    out->templates = std::move(model.templates);
-  } else {
-    out->templates = data::ChatTemplates::load(flags.chat_template);
+  if (!flags.chat_template.empty()) {
+    model.templates =
+        data::ChatTemplates::load(flags.chat_template, {}, model.text_path);
   }
-  return out;
+  return std::make_shared<serve::ServedText>(
+      model.tokenizer, std::move(model.templates), model.stop_ids,
+      flags.special()
+  );
 }
 
 // Both live as long as the engine that runs them.
@@ -48,21 +50,22 @@ std::shared_ptr<infer::Engine> start_engine(
 ) {
   double load_ms = 0;
   infer::EngineOptions options = flags.engine();
+  infer::RunnerOptions runner = flags.runner();
+  infer::check_kv_budget(runner.kv_budget_bytes, "--kv-memory");
   if (!flags.ahead.draft.empty()) {
-    options.make_draft = [&] {
-      ModelFlags draft;
-      draft.model = flags.ahead.draft, draft.dtype = flags.model.dtype;
+    const DraftPlan draft =
+        plan_draft(context, flags.model, flags.ahead.draft, runner);
+    options.make_draft = [&, draft] {
       double draft_ms = 0;
-      models.draft = draft.load(context, &draft_ms);
+      models.draft = draft.model.load(context, &draft_ms);
       load_ms += draft_ms;
-      check_draft(models.model, models.draft);
-      return infer::make_runner(models.draft.model, {.kv = flags.runner().kv});
+      return infer::make_runner(models.draft.model, draft.runner);
     };
   }
   const auto engine = std::make_shared<infer::Engine>(
       [&] {
         models.model = flags.model.load(context, &load_ms);
-        return infer::make_runner(models.model.model, flags.runner());
+        return infer::make_runner(models.model.model, runner);
       },
       tokenizer, options
   );
@@ -105,8 +108,14 @@ std::string http_metrics(const serve::HttpCounters& c) {
              c.accepted.load()) +
          one("hearth_http_connections_refused_total", "counter",
              "Clients turned away: too many at once.", c.refused.load()) +
+         one("hearth_http_connections_dropped_total", "counter",
+             "Idle connections closed to make room.", c.dropped.load()) +
          one("hearth_http_faults_total", "counter",
-             "Requests that were no HTTP, or too large.", c.faults.load()) +
+             "Requests that were no HTTP, too large, too slow, or for which "
+             "there was no room.",
+             c.faults.load()) +
+         one("hearth_http_requests_late_total", "counter",
+             "Of these, too slow to arrive.", c.timed_out.load()) +
          one("hearth_http_clients_left_total", "counter",
              "Clients that left before their answer ended.", c.left.load()) +
          one("hearth_http_clients_slow_total", "counter",
@@ -145,6 +154,45 @@ void announce(
   context.note("Ctrl-C or SIGTERM ends it; answers under way are finished");
 }
 
+std::size_t connections(const Context& context, std::size_t wanted) {
+  const std::size_t fit = serve::connections_that_fit(wanted);
+  if (fit < wanted) {
+    context.note(
+        fmt::format(
+            "{} clients at the same time: the system's limit of open files "
+            "(ulimit -n) leaves no room for {}",
+            fit, wanted
+        )
+    );
+  }
+  return fit;
+}
+
+// Answers under way get their time; those that are not whole by then are told.
+void stop(
+    const Context& context,
+    const ServeFlags& flags,
+    serve::Service& service,
+    serve::HttpServer& server
+) {
+  constexpr auto kToTell = std::chrono::seconds(2);
+  service.drain();
+  const std::size_t cut = server.drain(flags.drain());
+  if (cut > 0) service.cut_off();
+  server.stop(kToTell);
+  if (cut > 0) {
+    throw Error(
+        fmt::format(
+            "{} answer{} not whole after {} s and {} cut off", cut,
+            cut == 1 ? " was" : "s were", flags.drain_s,
+            cut == 1 ? "was" : "were"
+        ),
+        "--drain gives answers more time"
+    );
+  }
+  context.note("every answer was finished");
+}
+
 }  // namespace
 
 void cmd_serve(Context& context, const std::vector<std::string>& words) {
@@ -156,18 +204,26 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
   );
   flags.declare(args);
   if (!context.parse(args, words)) return;
+  flags.settle();
+  flags.model.adapter = resolve_model(context, flags.model.adapter);
 
   serve::ServiceOptions options;
   options.access = flags.access();
   options.limits = flags.limits();
-  options.timeout = std::chrono::seconds(flags.timeout_s);
-  const serve::HttpServerOptions http = flags.http();
-  const auto text = text_side(context, flags);
-  const InterruptGuard guard;
-
+  options.timeout = flags.timeout();
+  options.version = HEARTH_VERSION;
+  if (context.common.seed_given) options.seed = context.common.seed;
+  flags.drain();
   // Outlives the engine, which the service holds.
   Models loaded;
   std::unique_ptr<serve::Service> service;
+  serve::HttpServerOptions http = flags.http();
+  http.gate = [&](const auto& head) { return service->gate(head); };
+  http.fault_answer = [&](const auto& f) { return service->fault_answer(f); };
+  http.max_connections = connections(context, http.max_connections);
+  const auto text = text_side(context, flags);
+  const InterruptGuard guard;
+
   // Before the model is read, so that a port that is taken costs no wait.
   serve::HttpServer server(
       http, [&](const serve::HttpRequest& request,
@@ -175,7 +231,7 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
         service->handle(request, reply);
       }
   );
-  const auto engine = start_engine(context, flags, text->tokenizer, loaded);
+  const auto engine = start_engine(context, flags, text->tokenizer(), loaded);
   const auto models = served_models(flags, engine, text);
   const bool keys = !options.access.keys.empty();
   options.more_metrics = [&] { return http_metrics(server.counters()); };
@@ -186,9 +242,7 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
   while (!InterruptGuard::interrupted()) {
     std::this_thread::sleep_for(milliseconds(50));
   }
-  service->drain();
-  const bool all = server.stop(std::chrono::seconds(flags.drain_s));
-  context.note(all ? "every answer was finished" : "answers were cut off");
+  stop(context, flags, *service, server);
 }
 
 }  // namespace hearth::cli

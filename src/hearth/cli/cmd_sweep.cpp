@@ -29,6 +29,7 @@ using train::SweepRun;
 constexpr const char* kResult = "sweep_result.json";
 
 struct Sweep {
+  std::string file;
   std::string base;  // the recipe's path
   std::vector<SweepRun> runs;
 };
@@ -40,7 +41,7 @@ Sweep read_sweep(const std::string& file) {
   if (config.base.empty()) {
     throw UsageError(file + ": base must name the recipe the runs share");
   }
-  Sweep sweep{config.base, train::expand(config)};
+  Sweep sweep{file, config.base, train::expand(config)};
   const fs::path beside = fs::path(file).parent_path() / config.base;
   if (fs::exists(beside)) sweep.base = beside.string();
   return sweep;
@@ -58,6 +59,7 @@ train::Recipe recipe_of(
     given.words.push_back(key + "=" + value);
   }
   given.output = (fs::path(folder) / run.name).string();
+  given.origin = sweep.file;
   train::Recipe recipe;
   read_recipe(given, context, recipe);
   return recipe;

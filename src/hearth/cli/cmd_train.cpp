@@ -10,6 +10,8 @@
 #include "hearth/cli/read_recipe.h"
 #include "hearth/cli/train_run.h"
 #include "hearth/ops/device.h"
+#include "hearth/train/recipe_changes.h"
+#include "hearth/train/run_model.h"
 
 namespace hearth::cli {
 namespace {
@@ -49,7 +51,7 @@ std::string validation_text(double loss, const std::optional<double>& pairs) {
 
 std::string result_text(const train::TrainResult& r, const std::string& run) {
   std::string text = fmt::format(
-      "{} steps, {} tokens", r.steps,
+      "{} step{}, {} tokens", r.steps, r.steps == 1 ? "" : "s",
       format_count(static_cast<double>(r.tokens))
   );
   if (r.train_loss) text += fmt::format(", train loss {:.4f}", *r.train_loss);
@@ -127,6 +129,9 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
   train::Recipe recipe;
   const RecipeValues values =
       read_recipe({flags.words, flags.output, flags.resume}, context, recipe);
+  if (!flags.resume.empty()) {
+    train::check_resumable(train::run_recipe(flags.resume), recipe);
+  }
   if (flags.print_config && context.common.json) {
     return context.json("hearth.train.config/1", {{"values", values.json}});
   }

@@ -17,19 +17,23 @@ struct Context {
   // The result that was printed is a no: the exit code is that of a check that
   // failed, and nothing more is said.
   bool said_no = false;
-  mutable bool document_printed = false;
 
   // A result on stdout. With --json, use json() once instead.
   void print(std::string_view text) const;
-  // The one JSON document of --json; schema is "hearth.<command>/1". An error
-  // after it is a line on stderr.
+  // The one JSON document of --json; schema is "hearth.<command>/1". What goes
+  // wrong later is said on stderr, since a second document would be one too
+  // many.
   void json(std::string_view schema, Json document) const;
+  bool has_document() const { return has_document_; }
   // A note on stderr, unless --quiet.
   void note(std::string_view text) const;
   // Parses, then applies the common flags (threads, quiet, verbose) and finds
   // models named hf:ORG/NAME. False when help was printed and there is nothing
   // more to do.
   bool parse(Args& args, const std::vector<std::string>& words);
+
+ private:
+  mutable bool has_document_ = false;
 };
 
 using CommandFunction =

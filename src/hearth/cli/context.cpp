@@ -47,8 +47,11 @@ void Context::json(std::string_view schema, Json document) const {
   Json all;
   all["schema"] = schema;
   for (auto& [key, value] : document.items()) all[key] = std::move(value);
-  document_printed = true;
+  has_document_ = true;
   print(to_json_text(all) + "\n");
+  if (std::fflush(stdout) != 0) {
+    throw IoError::from_errno("write to", "standard output");
+  }
 }
 
 void Context::note(std::string_view text) const {
@@ -61,8 +64,10 @@ bool Context::parse(Args& args, const std::vector<std::string>& words) {
   set_shared_threads(
       common.threads > 0 ? common.threads : hardware::usable_threads()
   );
-  for (std::string* model : args.models())
+  for (std::string* model : args.models()) {
+    check_model_path(*model);
     *model = resolve_model(*this, *model);
+  }
   return true;
 }
 

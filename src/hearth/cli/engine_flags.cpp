@@ -1,48 +1,54 @@
 #include "hearth/cli/engine_flags.h"
 
-#include <charconv>
-#include <cmath>
+#include <filesystem>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/cli/sampling_flags.h"
 #include "hearth/infer/kv_layout.h"
 
 namespace hearth::cli {
 namespace {
 
-// "1234=-5", "1234=-inf".
-std::pair<std::int32_t, float> parse_bias(const std::string& text) {
-  const auto refuse = [&] {
+infer::KvType kept_as(infer::KvType asked, mlx::core::Dtype compute) {
+  if (asked != infer::KvType::automatic) return asked;
+  return compute == mlx::core::float32 ? infer::KvType::float32
+                                       : infer::KvType::bfloat16;
+}
+
+void require_writable_folder(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (!failed && access(folder.c_str(), W_OK | X_OK) != 0) {
+    failed = {errno, std::generic_category()};
+  }
+  if (!failed) return;
+  throw UsageError(
+      fmt::format(
+          "--prefix-dir must be a folder that can be written, and {} is not: "
+          "{}",
+          folder, failed.message()
+      )
+  );
+}
+
+// Without both tokenizers the number of embeddings is all there is to compare.
+void check_draft(const infer::TextModel& model, const infer::TextModel& draft) {
+  if (!model.tokenizer || !draft.tokenizer) {
+    const int rows = model.model.decoder->config().vocab;
+    const int its = draft.model.decoder->config().vocab;
+    if (rows == its) return;
     throw UsageError(
         fmt::format(
-            "--logit-bias must be ID=VALUE such as 1234=-5, got '{}'", text
+            "--draft must have the model's own vocabulary of {} tokens, but {} "
+            "has {}",
+            rows, draft.path, its
         )
     );
-  };
-  const auto equals = text.find('=');
-  if (equals == std::string::npos) refuse();
-  std::int32_t id = 0;
-  const char* begin = text.data();
-  const auto first = std::from_chars(begin, begin + equals, id);
-  if (first.ec != std::errc() || first.ptr != begin + equals) refuse();
-  float value = 0;
-  const char* end = begin + text.size();
-  const auto second = std::from_chars(begin + equals + 1, end, value);
-  if (second.ec != std::errc() || second.ptr != end) refuse();
-  return {id, value};
-}
-
-infer::KvType kept_as(infer::KvType asked, const infer::TextModel& model) {
-  if (asked != infer::KvType::automatic) return asked;
-  return model.model.compute == mlx::core::float32 ? infer::KvType::float32
-                                                   : infer::KvType::bfloat16;
-}
-
-}  // namespace
-
-void check_draft(const infer::TextModel& model, const infer::TextModel& draft) {
-  if (!model.tokenizer || !draft.tokenizer) return;
+  }
   const auto limit = static_cast<std::int32_t>(model.tokenizer->id_limit());
   for (std::int32_t id = 0; id < limit; ++id) {
     if (model.tokenizer->id_to_token(id) == draft.tokenizer->id_to_token(id)) {
@@ -58,84 +64,41 @@ void check_draft(const infer::TextModel& model, const infer::TextModel& draft) {
   }
 }
 
-int flag_number(std::int64_t value, const char* name, int least) {
-  if (value < least || value > INT32_MAX) {
-    throw UsageError(
-        fmt::format("{} must be at least {}, got {}", name, least, value)
-    );
-  }
-  return static_cast<int>(value);
+// Of keys and values, with the flags as they are.
+std::size_t bytes_per_token(
+    const infer::TextModel& described,
+    const ModelFlags& flags,
+    infer::KvType kv
+) {
+  const auto compute =
+      flags.options().compute.value_or(described.model.compute);
+  return infer::kv_bytes(
+      described.model.decoder->config(), kept_as(kv, compute), 1
+  );
 }
 
-void SamplingFlags::declare(Args& args) {
-  args.option("--max-tokens", max_tokens, "How many tokens at most");
-  args.option("--temp", temperature, "Temperature; 0 takes the most likely");
-  args.option("--top-k", top_k, "Only the k most likely tokens; 0: all");
-  args.option("--top-p", top_p, "Only the tokens that hold this probability");
-  args.option(
-      "--typical-p", typical_p,
-      "Only tokens of usual surprise that hold this probability"
-  );
-  args.option(
-      "--min-p", min_p, "Only tokens this likely beside the most likely"
-  );
-  args.option(
-      "--repeat-penalty", repeat_penalty,
-      "Above 1 makes tokens that came before less likely"
-  );
-  args.option(
-      "--frequency-penalty", frequency_penalty,
-      "Off a token's logit for each time it was made"
-  );
-  args.option(
-      "--presence-penalty", presence_penalty,
-      "Off a token's logit once it was made"
-  );
-  args.option(
-      "--logit-bias", bias,
-      "ID=VALUE is added to that token's logit (-inf forbids it); may be "
-      "repeated"
-  );
-  args.option("--stop", stop, "End at this text; may be repeated");
-}
+}  // namespace
 
-infer::Request SamplingFlags::request(const Context& context) const {
-  infer::Request out;
-  out.max_tokens = flag_number(max_tokens, "--max-tokens", 1);
-  out.sampling = {
-      .temperature = temperature,
-      .top_k = flag_number(top_k, "--top-k"),
-      .top_p = top_p,
-      .typical_p = typical_p,
-      .min_p = min_p,
-      .repeat_penalty = repeat_penalty,
-      .frequency_penalty = frequency_penalty,
-      .presence_penalty = presence_penalty,
-      .seed = context.common.seed
-  };
-  for (const auto& b : bias) out.logit_bias.insert(parse_bias(b));
-  out.stop = stop;
+DraftPlan plan_draft(
+    const Context& context,
+    const ModelFlags& model,
+    const std::string& draft,
+    infer::RunnerOptions& runner
+) {
+  DraftPlan out;
+  out.model.model = draft, out.model.dtype = model.dtype;
+  const auto its = out.model.describe(context);
+  const auto own = model.describe(context);
+  check_draft(own, its);
+  out.runner = runner;
+  out.runner.adapters.clear();
+  const std::size_t all = runner.kv_budget_bytes;
+  runner.kv_budget_bytes = infer::first_share(
+      all, bytes_per_token(own, model, runner.kv),
+      bytes_per_token(its, out.model, runner.kv)
+  );
+  out.runner.kv_budget_bytes = all - runner.kv_budget_bytes;
   return out;
-}
-
-void GrammarFlags::declare(Args& args) {
-  args.option("--schema", schema, "JSON schema file that the text must keep");
-  args.option("--regex", regex, "Pattern that the whole text must match");
-  args.option("--grammar", gbnf, "GBNF grammar file that the text must keep");
-}
-
-std::shared_ptr<const infer::Grammar> GrammarFlags::grammar() const {
-  const int given = (schema ? 1 : 0) + (regex ? 1 : 0) + (gbnf ? 1 : 0);
-  if (given > 1) {
-    throw UsageError("give one of --schema, --regex and --grammar");
-  }
-  if (schema) return infer::grammar_of_schema(read_json(*schema, "schema"));
-  if (regex) return infer::grammar_of_regex(*regex);
-  if (gbnf) {
-    require_input(*gbnf, "grammar");
-    return infer::grammar_of_gbnf(read_text(*gbnf));
-  }
-  return nullptr;
 }
 
 void AheadFlags::declare(Args& args) {
@@ -165,6 +128,7 @@ void AheadFlags::apply(infer::EngineOptions& options) const {
   options.prefix_folder = prefix_folder;
   options.prefix_bytes =
       static_cast<std::size_t>(flag_number(prefix_gb, "--prefix-gb", 1)) << 30;
+  if (!prefix_folder.empty()) require_writable_folder(prefix_folder);
 }
 
 infer::KvType kv_type(const std::string& word) {
@@ -173,6 +137,12 @@ infer::KvType kv_type(const std::string& word) {
          : word == "fp16" ? infer::KvType::float16
          : word == "fp32" ? infer::KvType::float32
                           : infer::KvType::automatic;
+}
+
+infer::QuantProducts quant_products(const std::string& word) {
+  return word == "int8"    ? infer::QuantProducts::int8
+         : word == "exact" ? infer::QuantProducts::exact
+                           : infer::QuantProducts::automatic;
 }
 
 void EngineFlags::declare(Args& args) {
@@ -199,11 +169,11 @@ void EngineFlags::declare(Args& args) {
 infer::RunnerOptions EngineFlags::runner_options() const {
   infer::RunnerOptions out;
   out.kv = kv_type(kv);
-  out.products = products == "int8"    ? infer::QuantProducts::int8
-                 : products == "exact" ? infer::QuantProducts::exact
-                                       : infer::QuantProducts::automatic;
+  out.products = quant_products(products);
   out.kv_budget_bytes =
       static_cast<std::size_t>(flag_number(kv_budget_mib, "--kv-budget")) << 20;
+  // Before a model is loaded for nothing.
+  infer::check_kv_budget(out.kv_budget_bytes, "--kv-budget");
   out.batch_invariant = batch_invariant;
   return out;
 }
@@ -211,23 +181,26 @@ infer::RunnerOptions EngineFlags::runner_options() const {
 std::unique_ptr<ModelEngine> EngineFlags::start(
     const Context& context,
     const ModelFlags& model,
-    infer::EngineOptions options
+    infer::EngineOptions options,
+    const infer::TextReady& ready
 ) const {
-  const infer::RunnerOptions runner = runner_options();
+  infer::RunnerOptions runner = runner_options();
   options.batch_invariant = batch_invariant;
   ahead.apply(options);
-  auto out = std::make_unique<ModelEngine>();
-  out->model = model.load(context, &out->load_ms);
-  out->kv = kept_as(runner.kv, out->model);
+  std::optional<DraftPlan> draft;
   if (!ahead.draft.empty()) {
-    ModelFlags flags;
-    flags.model = ahead.draft, flags.dtype = model.dtype;
+    draft = plan_draft(context, model, ahead.draft, runner);
+  }
+  auto out = std::make_unique<ModelEngine>();
+  out->guessing = !ahead.draft.empty() || options.ngram > 0;
+  out->model = model.load(context, &out->load_ms, ready);
+  out->kv = kept_as(runner.kv, out->model.model.compute);
+  if (draft) {
     double draft_ms = 0;
-    out->draft = flags.load(context, &draft_ms);
+    out->draft = draft->model.load(context, &draft_ms);
     out->load_ms += draft_ms;
-    check_draft(out->model, *out->draft);
-    options.make_draft = [&live = *out, runner] {
-      return infer::make_runner(live.draft->model, runner);
+    options.make_draft = [&live = *out, its = draft->runner] {
+      return infer::make_runner(live.draft->model, its);
     };
   }
   out->engine = std::make_unique<infer::Engine>(
@@ -237,6 +210,28 @@ std::unique_ptr<ModelEngine> EngineFlags::start(
       out->model.tokenizer, options
   );
   return out;
+}
+
+Guesses Guesses::since(const Guesses& before) const {
+  return {drafted - before.drafted, accepted - before.accepted};
+}
+
+Json Guesses::json() const {
+  return {{"drafted", drafted}, {"accepted", accepted}};
+}
+
+std::string Guesses::text() const {
+  return fmt::format(
+      "guesses: {} made, {} right ({:.0f} %)", drafted, accepted,
+      drafted > 0
+          ? 1e2 * static_cast<double>(accepted) / static_cast<double>(drafted)
+          : 0.0
+  );
+}
+
+Guesses ModelEngine::guesses() const {
+  const infer::EngineStats stats = engine->stats();
+  return {stats.drafted, stats.accepted};
 }
 
 std::size_t ModelEngine::kv_bytes(int tokens) const {

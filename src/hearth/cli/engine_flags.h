@@ -1,10 +1,8 @@
 #pragma once
-// The flags of every command that makes text with the engine: how tokens are
-// chosen, what the text may be, how the engine runs.
+// The flags of every command that makes text with the engine: how it runs.
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "hearth/cli/model_flags.h"
 #include "hearth/infer/engine.h"
@@ -12,23 +10,13 @@
 
 namespace hearth::cli {
 
-struct SamplingFlags {
-  std::int64_t max_tokens = 256, top_k = 0;
-  double temperature = 0, top_p = 1, typical_p = 1, min_p = 0;
-  double repeat_penalty = 1, frequency_penalty = 0, presence_penalty = 0;
-  std::vector<std::string> bias, stop;
+// Guesses of coming tokens, and those of them that were right.
+struct Guesses {
+  std::uint64_t drafted = 0, accepted = 0;
 
-  void declare(Args& args);
-  // max_tokens, sampling, logit_bias and stop of a request.
-  infer::Request request(const Context& context) const;
-};
-
-struct GrammarFlags {
-  std::optional<std::string> schema, regex, gbnf;
-
-  void declare(Args& args);
-  // Null when none was asked for.
-  std::shared_ptr<const infer::Grammar> grammar() const;
+  Guesses since(const Guesses& before) const;
+  Json json() const;
+  std::string text() const;
 };
 
 // A model with its engine; the engine goes first.
@@ -37,11 +25,13 @@ struct ModelEngine {
   std::optional<infer::TextModel> draft;
   double load_ms = 0;
   infer::KvType kv = infer::KvType::automatic;  // as it is kept
+  bool guessing = false;                        // --draft or --ngram
   std::unique_ptr<infer::Engine> engine;
 
   // Bytes of keys and values that this many tokens take, and the formula.
   std::size_t kv_bytes(int tokens) const;
   std::string kv_formula(int tokens) const;
+  Guesses guesses() const;
 };
 
 // What an engine may know before it computes: guesses of coming tokens, and
@@ -51,12 +41,14 @@ struct AheadFlags {
   std::int64_t ngram = 0, draft_tokens = 4, prefix_gb = 4;
 
   void declare(Args& args);
-  // All but the draft, which has to be loaded. Throws UsageError.
+  // All but the draft, which has to be loaded. Throws UsageError, also for a
+  // folder that cannot be written.
   void apply(infer::EngineOptions& options) const;
 };
 
-// What a word of --kv means.
+// What a word of --kv means, and one of --products.
 infer::KvType kv_type(const std::string& word);
+infer::QuantProducts quant_products(const std::string& word);
 
 struct EngineFlags {
   std::string kv = "auto", products = "auto";
@@ -65,21 +57,32 @@ struct EngineFlags {
   bool batch_invariant = false;
 
   void declare(Args& args);
-  // Loads and starts; max_batch as the options say.
+  // Loads and starts; max_batch as the options say. `ready` is called before
+  // weights are read.
   std::unique_ptr<ModelEngine> start(
       const Context& context,
       const ModelFlags& model,
-      infer::EngineOptions options
+      infer::EngineOptions options,
+      const infer::TextReady& ready = {}
   ) const;
 
  private:
   infer::RunnerOptions runner_options() const;
 };
 
-// Throws UsageError unless the draft's ids mean what the model's do.
-void check_draft(const infer::TextModel& model, const infer::TextModel& draft);
-
-// A flag's number as an int; UsageError when it is below least or no int.
-int flag_number(std::int64_t value, const char* name, int least = 0);
+// A smaller model beside the one that it guesses for.
+struct DraftPlan {
+  ModelFlags model;
+  infer::RunnerOptions runner;
+};
+// Looks at both before either is loaded. The draft's ids must mean what the
+// model's do, or UsageError; the two share runner's budget for keys and values,
+// of which runner keeps the model's part.
+DraftPlan plan_draft(
+    const Context& context,
+    const ModelFlags& model,
+    const std::string& draft,
+    infer::RunnerOptions& runner
+);
 
 }  // namespace hearth::cli

@@ -29,16 +29,16 @@ FirstWords first_words(const infer::TextModel& model, int tokens) {
       {.max_batch = 1}
   );
   FirstWords out;
-  std::promise<std::string> ended;
+  std::promise<std::pair<std::string, std::string>> ended;
   engine.submit(std::move(request), [&](const infer::Event& event) {
     if (event.kind == infer::Event::Kind::end) {
-      return ended.set_value(event.error);
+      return ended.set_value({event.error, event.hint});
     }
     if (out.ids.empty()) out.first_token = (milliseconds_now() - start) / 1e3;
     out.ids.push_back(event.token.id);
   });
-  const std::string error = ended.get_future().get();
-  if (!error.empty()) throw Error(error);
+  const auto [error, hint] = ended.get_future().get();
+  if (!error.empty()) throw Error(error, hint);
   return out;
 }
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
-#include <filesystem>
 #include <mutex>
 
 #include <fmt/format.h>
 
 #include "hearth/base/env.h"
 #include "hearth/base/error.h"
+#include "hearth/cli/answer_text.h"
 #include "hearth/cli/doctor_report.h"
 #include "hearth/cli/generate_prompt.h"
 #include "hearth/cli/interrupt.h"
@@ -21,9 +21,12 @@ namespace {
 
 // What one request has become; filled on the engine's thread.
 struct Result {
-  Json id;
-  std::string text, error;
+  const BatchLine* line = nullptr;
+  std::optional<AnswerText> text;
   std::vector<infer::GeneratedToken> tokens;
+  std::optional<std::uint64_t> seed;  // where tokens were drawn
+  bool log_probs = false;
+  std::string error;
   infer::Event end;
 };
 using ResultPtr = std::shared_ptr<Result>;
@@ -70,29 +73,33 @@ struct Counts {
   int answered = 0, failed = 0, batch = 1;
   std::uint64_t tokens = 0;
   double seconds = 0;
+  std::optional<Guesses> guesses;
 };
 
-void report(const Context& context, const BatchWork& work, const Counts& c) {
-  const std::size_t all = work.lines.size() + work.answered_before;
+void report(
+    const Context& context,
+    std::size_t asked,
+    const AnswersFile::Before& before,
+    const Counts& c
+) {
   const double rate =
       c.seconds > 0 ? static_cast<double>(c.tokens) / c.seconds : 0;
   if (!context.common.json) {
+    if (c.guesses && context.common.verbose) context.note(c.guesses->text());
     return context.note(
         fmt::format(
             "{} of {} answered, {} were before, {} failed; {} tokens, {:.1f} "
             "tokens/s",
-            c.answered, all, work.answered_before, c.failed, c.tokens, rate
+            c.answered, asked + before.answered, before.answered, c.failed,
+            c.tokens, rate
         )
     );
   }
-  context.json(
-      "hearth.generate/1", {{"answered", c.answered},
-                            {"skipped", work.answered_before},
-                            {"failed", c.failed},
-                            {"made_tokens", c.tokens},
-                            {"tokens_per_s", rate},
-                            {"batch", c.batch}}
-  );
+  Json document = {{"answered", c.answered}, {"skipped", before.answered},
+                   {"failed", c.failed},     {"made_tokens", c.tokens},
+                   {"tokens_per_s", rate},   {"batch", c.batch}};
+  if (c.guesses) document["guesses"] = c.guesses->json();
+  context.json("hearth.generate.batch/1", document);
 }
 
 class BatchRun : public Counts {
@@ -100,116 +107,143 @@ class BatchRun : public Counts {
   BatchRun(
       const Context& context,
       const BatchJob& job,
-      const SamplingFlags& sampling,
-      const std::shared_ptr<const infer::Grammar>& grammar,
+      const std::vector<BatchLine>& lines,
+      AnswersFile& answers,
       ModelEngine& live
   )
       : context_(context),
         job_(job),
-        live_(live),
-        base_(sampling.request(context)) {
-    base_.grammar = grammar;
-    base_.log_probs = job.log_probs;
-    base_.stop_ids = live.model.stop_ids;
-  }
+        lines_(lines),
+        answers_(answers),
+        live_(live) {}
 
-  void run(const std::vector<BatchLine>& lines);
+  void run();
 
  private:
   const Context& context_;
   const BatchJob& job_;
+  const std::vector<BatchLine>& lines_;
+  AnswersFile& answers_;
   ModelEngine& live_;
-  infer::Request base_;
-  Finished finished_;
+  // The engine may still call back when this one is gone.
+  std::shared_ptr<Finished> finished_ = std::make_shared<Finished>();
   std::vector<infer::RequestId> open_;
 
+  static bool going() { return !InterruptGuard::interrupted(); }
+  const Json& tools_of(const BatchLine& line) const {
+    return line.tools.is_null() ? job_.tools : line.tools;
+  }
   infer::Request request_of(const BatchLine& line) const;
-  void choose_batch(const std::vector<BatchLine>& lines);
-  bool submit(const BatchLine& line, LineFile& out);
-  void write(const Result& result, LineFile& out);
-  Json line_of(const Result& result) const;
+  std::vector<std::int32_t> any_prompt() const;
+  void choose_batch();
+  bool submit(const BatchLine& line);
+  void write(const Result& result);
+  Json answer_of(const Result& result) const;
 };
 
 infer::Request BatchRun::request_of(const BatchLine& line) const {
-  infer::Request out = base_;
+  infer::Request out = job_.asked;
   const Prompt prompt =
       line.prompt
-          ? text_prompt(live_.model, *line.prompt, job_.system, job_.raw)
-          : messages_prompt(live_.model, line.messages);
+          ? text_prompt(
+                live_.model, *line.prompt, job_.system, tools_of(line), job_.raw
+            )
+          : messages_prompt(
+                live_.model, line.messages, job_.system, tools_of(line)
+            );
   out.prompt = prompt.ids;
   out.continues_prompt = !prompt.chat;
-  if (line.max_tokens) out.max_tokens = *line.max_tokens;
-  if (line.temperature) out.sampling.temperature = *line.temperature;
-  if (line.top_p) out.sampling.top_p = *line.top_p;
-  if (line.seed) out.sampling.seed = *line.seed;
-  if (line.stop) out.stop = *line.stop;
+  out.stop_ids = live_.model.stop_ids;
+  line.apply(out);
   return out;
 }
 
-void BatchRun::choose_batch(const std::vector<BatchLine>& lines) {
+// Of the first line that can be asked; a few are tried.
+std::vector<std::int32_t> BatchRun::any_prompt() const {
+  constexpr std::size_t kTried = 16;
+  for (std::size_t i = 0; i < std::min(lines_.size(), kTried); ++i) {
+    try {
+      auto prompt = request_of(lines_[i]).prompt;
+      if (!prompt.empty()) return prompt;
+    } catch (const UsageError&) {
+      // Its own answer will say so.
+    }
+  }
+  return {};
+}
+
+void BatchRun::choose_batch() {
   // Below this a measurement takes longer than it can save.
-  constexpr std::size_t kWorthMeasuring = 8;
-  const auto count = static_cast<int>(lines.size());
+  constexpr int kWorthMeasuring = 8;
+  const auto count = static_cast<int>(
+      std::min(lines_.size(), static_cast<std::size_t>(INT32_MAX))
+  );
+  const auto prompt = job_.batch > 0 || count < kWorthMeasuring
+                          ? std::vector<std::int32_t>()
+                          : any_prompt();
   if (job_.batch > 0) {
     batch = job_.batch;
-  } else if (lines.size() < kWorthMeasuring) {
-    batch = std::max(count, 1);
+  } else if (prompt.empty()) {
+    batch = std::clamp(count, 1, kWorthMeasuring);
   } else {
     const auto rule = rule_of_this_machine(context_);
-    const auto prompt = request_of(lines.front()).prompt;
     const auto measured =
-        infer::measure_batches(*live_.engine, prompt, rule, count);
+        infer::measure_batches(*live_.engine, prompt, rule, count, going);
     batch = infer::choose_batch(measured, rule);
-    context_.note(infer::batch_report(measured, batch));
+    if (going()) context_.note(infer::batch_report(measured, batch));
   }
   live_.engine->set_max_batch(batch);
 }
 
-Json BatchRun::line_of(const Result& result) const {
-  Json out = {{"id", result.id}};
+Json BatchRun::answer_of(const Result& result) const {
+  Json out = {{"id", result.line->id}};
   if (!result.error.empty()) {
     out["error"] = result.error;
     return out;
   }
-  out["text"] = result.text;
-  out["finish"] = infer::name_of(result.end.finish);
+  out["text"] = result.text->text();
+  out["finish"] = finish_name(result.end.finish, result.text->calls());
+  if (!result.text->calls().is_null()) {
+    out["tool_calls"] = result.text->calls();
+  }
   out["prompt_tokens"] = result.end.prompt_tokens;
   out["made_tokens"] = result.end.made_tokens;
-  if (!job_.log_probs) return out;
-  Json list = Json::array();
-  for (const auto& t : result.tokens) {
-    Json one = {{"id", t.id}, {"logprob", t.log_prob}};
-    one["top"] = Json::array();
-    for (const auto& a : t.top) {
-      one["top"].push_back({{"id", a.id}, {"logprob", a.log_prob}});
-    }
-    list.push_back(std::move(one));
+  if (result.seed) out["seed"] = *result.seed;
+  out["ids"] = Json::array();
+  for (const auto& t : result.tokens) out["ids"].push_back(t.id);
+  if (result.log_probs) {
+    out["logprobs"] =
+        log_probs_json(result.tokens, live_.model.tokenizer.get());
   }
-  out["logprobs"] = std::move(list);
   return out;
 }
 
-void BatchRun::write(const Result& result, LineFile& out) {
-  out.append(to_json_line(line_of(result)));
+void BatchRun::write(const Result& result) {
+  answers_.append(*result.line, answer_of(result));
   ++answered;
   if (!result.error.empty()) ++failed;
   tokens += static_cast<std::uint64_t>(result.end.made_tokens);
 }
 
 // False when the line was answered at once, by an error.
-bool BatchRun::submit(const BatchLine& line, LineFile& out) {
+bool BatchRun::submit(const BatchLine& line) {
   auto result = std::make_shared<Result>();
-  result->id = line.id;
+  result->line = &line;
   try {
-    const bool keep = job_.log_probs.has_value();
+    infer::Request request = request_of(line);
+    result->text.emplace(live_.model, tools_of(line));
+    result->log_probs = request.log_probs.has_value();
+    if (request.sampling.temperature > 0) result->seed = request.sampling.seed;
     const auto id = live_.engine->submit(
-        request_of(line), [this, result, keep](const infer::Event& e) {
+        std::move(request),
+        [finished = finished_, result](const infer::Event& e) {
           if (e.kind == infer::Event::Kind::token) {
-            result->text += e.token.text;
-            if (keep) result->tokens.push_back(e.token);
+            result->text->push(e.token);
+            result->tokens.push_back(e.token);
           } else if (e.kind == infer::Event::Kind::end) {
+            result->text->finish();
             result->end = e, result->error = e.error;
-            finished_.push(result);
+            finished->push(result);
           }
         }
     );
@@ -217,80 +251,100 @@ bool BatchRun::submit(const BatchLine& line, LineFile& out) {
     return true;
   } catch (const UsageError& e) {
     result->error = e.what();
-    write(*result, out);
+    write(*result);
     return false;
   }
 }
 
-void BatchRun::run(const std::vector<BatchLine>& lines) {
-  choose_batch(lines);
-  LineFile out(job_.out);
+void BatchRun::run() {
+  choose_batch();
+  answers_.begin();
   const double start = milliseconds_now();
   std::optional<Progress> progress;
-  const auto ahead = 2 * static_cast<std::size_t>(batch);
+  // What waits is at the engine before a place is free, well within what it
+  // takes: an answer is heard before its place is given back.
+  const auto running = static_cast<std::size_t>(batch);
+  const auto ahead =
+      running + std::min(running, infer::EngineOptions().max_queue / 2);
   std::size_t next = 0, waiting = 0;
-  bool stopping = false;
-  while (waiting > 0 || (next < lines.size() && !stopping)) {
-    while (!stopping && next < lines.size() && waiting < ahead) {
-      waiting += submit(lines[next++], out) ? 1 : 0;
+  bool stopping = !going();
+  while (waiting > 0 || (next < lines_.size() && !stopping)) {
+    while (!stopping && next < lines_.size() && waiting < ahead) {
+      waiting += submit(lines_[next++]) ? 1 : 0;
     }
     if (waiting == 0) continue;
-    const auto result = finished_.pop();
-    if (InterruptGuard::interrupted() && !stopping) {
+    const auto result = finished_->pop();
+    if (!going() && !stopping) {
       stopping = true;
       for (const auto id : open_) live_.engine->cancel(id);
     }
     if (!result) continue;
     --waiting;
     const bool cut = stopping && result->end.finish == infer::Finish::cancelled;
-    if (!cut) write(*result, out);
+    if (!cut) write(*result);
     if (!progress && milliseconds_now() - start > 2000) {
       progress.emplace(
-          Progress::Options{"answering", "requests", lines.size()}
+          Progress::Options{"answering", "requests", lines_.size()}
       );
     }
     if (progress) progress->update(static_cast<std::uint64_t>(answered));
   }
   seconds = (milliseconds_now() - start) / 1e3;
+  if (live_.guessing) guesses = live_.guesses();
 }
 
 }  // namespace
 
-BatchWork open_batch(const BatchJob& job) {
-  BatchWork out;
-  out.lines = parse_batch(read_text(job.in), job.in);
-  if (job.force && job.out != "-") std::filesystem::remove(job.out);
-  const auto done = take_up(job.out);
-  out.answered_before = std::erase_if(out.lines, [&](const BatchLine& l) {
-    return done.contains(to_json_line(l.id));
-  });
-  return out;
+std::vector<BatchLine> read_batch(const BatchJob& job) {
+  const std::string file = job.in == "-" ? "<stdin>" : job.in;
+  auto lines = parse_batch(read_text(job.in), file);
+  for (const BatchLine& line : lines) {
+    const auto refuse = [&](const char* what) {
+      throw FormatError::at(file, line.line, what);
+    };
+    if (job.raw && !line.messages.is_null()) {
+      refuse("--raw continues a text, but these are messages of a chat");
+    }
+    if (job.raw && !line.tools.is_null()) {
+      refuse("tools need the chat template, which --raw leaves out");
+    }
+    if (job.asked.grammar && !line.tools.is_null()) {
+      refuse("a grammar for the text leaves no room for a tool call");
+    }
+  }
+  return lines;
 }
 
 void run_batch(
     const Context& context,
     const BatchJob& job,
-    const BatchWork& work,
-    const SamplingFlags& sampling,
-    const std::shared_ptr<const infer::Grammar>& grammar,
+    const std::vector<BatchLine>& lines,
+    const AnswersFile::Before& before,
+    AnswersFile& answers,
     ModelEngine& live
 ) {
   const InterruptGuard guard;
-  BatchRun run(context, job, sampling, grammar, live);
-  run.run(work.lines);
-  report(context, work, run);
+  BatchRun run(context, job, lines, answers, live);
+  run.run();
+  report(context, lines.size(), before, run);
   if (InterruptGuard::interrupted()) {
     throw Interrupted(
         "interrupted: what is answered is kept, the same command goes on"
     );
   }
   if (run.failed > 0) {
-    throw Error(fmt::format("{} requests failed: see {}", run.failed, job.out));
+    throw Error(
+        fmt::format("{} requests failed: see {}", run.failed, job.out),
+        "the same command asks them again"
+    );
   }
 }
 
-void report_batch_done(const Context& context, const BatchWork& work) {
-  report(context, work, {});
+void report_batch_done(
+    const Context& context,
+    const AnswersFile::Before& before
+) {
+  report(context, 0, before, {});
 }
 
 }  // namespace hearth::cli

@@ -5,40 +5,38 @@
 #include <optional>
 #include <string>
 
-#include "hearth/cli/command.h"
 #include "hearth/cli/engine_flags.h"
-#include "hearth/cli/generate_batch_lines.h"
+#include "hearth/cli/generate_answers.h"
 
 namespace hearth::cli {
 
 struct BatchJob {
   std::string in, out;  // "-" is stdin, stdout
   std::optional<std::string> system;
+  Json tools;  // null: none, but those of a line
   bool raw = false, force = false;
-  int batch = 0;  // 0: measured
-  std::optional<int> log_probs;
+  int batch = 0;         // 0: measured
+  infer::Request asked;  // what the flags say of each request
 };
 
-// What is left to answer.
-struct BatchWork {
-  std::vector<BatchLine> lines;
-  std::size_t answered_before = 0;
-};
-// Reads both files. Throws FormatError for a line that is no request, or when
-// the answers' file holds something else.
-BatchWork open_batch(const BatchJob& job);
+// The prompts. Throws FormatError for a line that is no request or that the
+// flags leave no room for.
+std::vector<BatchLine> read_batch(const BatchJob& job);
 
-// Ctrl-C ends it and keeps what is answered. Throws Error at the end when
-// requests failed; their lines say why.
+// Answers what is left of the lines. Ctrl-C ends it and keeps what is
+// answered. Throws Error at the end when requests failed; their lines say why.
 void run_batch(
     const Context& context,
     const BatchJob& job,
-    const BatchWork& work,
-    const SamplingFlags& sampling,
-    const std::shared_ptr<const infer::Grammar>& grammar,
+    const std::vector<BatchLine>& lines,
+    const AnswersFile::Before& before,
+    AnswersFile& answers,
     ModelEngine& live
 );
 // The same when nothing is left.
-void report_batch_done(const Context& context, const BatchWork& work);
+void report_batch_done(
+    const Context& context,
+    const AnswersFile::Before& before
+);
 
 }  // namespace hearth::cli

@@ -1,128 +1,200 @@
 #include "hearth/cli/generate_batch_lines.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
-
-#include <fcntl.h>
-#include <unistd.h>
+#include <charconv>
+#include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
-#include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
-#include "hearth/base/spelling.h"
+#include "hearth/base/hash.h"
+#include "hearth/base/random.h"
+#include "hearth/io/strict_json.h"
+#include "hearth/serve/api_error.h"
+#include "hearth/serve/generation_request.h"
 
 namespace hearth::cli {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 32;
+using serve::Fields;
 
-// One line's fields, each taken once and of its own type.
-class LineReader {
- public:
-  LineReader(const Json& json, const std::string& file, long line)
-      : json_(json), file_(file), line_(line) {
-    if (!json.is_object()) fail("a request must be an object");
-  }
-  [[noreturn]] void fail(const std::string& what) const {
-    throw FormatError::at(file_, line_, what);
-  }
-  const Json* find(
-      const char* key,
-      bool (Json::*is)() const noexcept,
-      const char* kind
-  ) {
-    known_.emplace_back(key);
-    const auto at = json_.find(key);
-    if (at == json_.end()) return nullptr;
-    if (!((*at).*is)()) {
-      fail(fmt::format("{} must be {}, got {}", key, kind, to_json_line(*at)));
-    }
-    return &*at;
-  }
-  template <class T>
-  std::optional<T> get(
-      const char* key,
-      bool (Json::*is)() const noexcept,
-      const char* kind
-  ) {
-    const Json* value = find(key, is, kind);
-    if (value == nullptr) return std::nullopt;
-    return value->get<T>();
-  }
-  void refuse_others() const {
-    for (const auto& [key, value] : json_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) {
-        continue;
-      }
-      fail(
-          fmt::format("there is no key '{}'{}", key, did_you_mean(key, known_))
-      );
-    }
-  }
+std::optional<int> whole(Fields& fields, const char* key, int least) {
+  const auto value = fields.integer(key, least, INT32_MAX);
+  if (!value) return std::nullopt;
+  return static_cast<int>(*value);
+}
 
- private:
-  const Json& json_;
-  const std::string& file_;
-  long line_;
-  std::vector<std::string> known_;
-};
+std::optional<double> number(Fields& fields, const char* key) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return fields.number(key, -kMost, kMost);
+}
+
+Json id_of(Fields& fields, long line) {
+  const Json* id = fields.find("id");
+  if (id == nullptr) return line;
+  if (!id->is_string() && !id->is_number_integer()) {
+    fields.fail("id", "must be a string or a whole number");
+  }
+  return *id;
+}
+
+std::optional<std::uint64_t> seed_of(Fields& fields) {
+  const Json* seed = fields.find("seed");
+  if (seed == nullptr) return std::nullopt;
+  if (!seed->is_number_unsigned()) {
+    fields.fail(
+        "seed", fmt::format(
+                    "must be a whole number from 0 to {}, got {}", UINT64_MAX,
+                    serve::shown(*seed)
+                )
+    );
+  }
+  return seed->get<std::uint64_t>();
+}
+
+std::optional<std::vector<std::string>> stops_of(Fields& fields) {
+  const Json* value = fields.find("stop");
+  if (value == nullptr) return std::nullopt;
+  std::vector<std::string> out;
+  for (const Json& stop : value->is_array() ? *value : Json::array({*value})) {
+    if (!stop.is_string() || stop.get_ref<const std::string&>().empty()) {
+      fields.fail("stop", "must be a text or a list of texts, none empty");
+    }
+    out.push_back(stop.get<std::string>());
+  }
+  return out;
+}
+
+// {"1234": -5, "99": "-inf"}: JSON has no infinity of its own.
+std::optional<std::map<std::int32_t, float>> bias_of(Fields& fields) {
+  const Json* value = fields.find("logit_bias");
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) {
+    fields.fail("logit_bias", "must be an object of token ids and numbers");
+  }
+  std::map<std::int32_t, float> out;
+  for (const auto& [key, bias] : value->items()) {
+    std::int32_t id = 0;
+    const char* end = key.data() + key.size();
+    const auto [at, error] = std::from_chars(key.data(), end, id);
+    if (key.empty() || error != std::errc() || id < 0 || at != end) {
+      fields.fail("logit_bias", "must have token ids as its keys");
+    }
+    const bool forbids = bias == "-inf";
+    const auto off = bias.is_number() ? bias.get<float>() : NAN;
+    if (!forbids && !std::isfinite(off)) {
+      fields.fail("logit_bias", "must have numbers or \"-inf\" as its values");
+    }
+    out[id] = forbids ? -INFINITY : off;
+  }
+  return out;
+}
+
+void read_sampling(Fields& fields, BatchLine& out) {
+  out.top_k = whole(fields, "top_k", 0);
+  out.temperature = number(fields, "temperature");
+  out.top_p = number(fields, "top_p");
+  out.typical_p = number(fields, "typical_p");
+  out.min_p = number(fields, "min_p");
+  out.repeat_penalty = number(fields, "repetition_penalty");
+  out.frequency_penalty = number(fields, "frequency_penalty");
+  out.presence_penalty = number(fields, "presence_penalty");
+  out.seed = seed_of(fields);
+  infer::Request request;
+  out.apply(request);
+  if (const auto fault = request.sampling.fault()) {
+    std::string_view key = fault->option;
+    if (key == "repeat_penalty") key = "repetition_penalty";
+    fields.fail(key, fmt::format("{}, got {}", fault->must, fault->got));
+  }
+}
+
+BatchLine line_of(const Json& json, long number) {
+  Fields fields(json, "");
+  BatchLine out;
+  out.line = number;
+  out.id = id_of(fields, number);
+  out.prompt = fields.text("prompt");
+  const Json* messages = fields.find("messages");
+  if (messages != nullptr) out.messages = serve::read_messages(*messages);
+  if (out.prompt.has_value() == (messages != nullptr)) {
+    throw serve::ApiError(
+        400, "a request must have one of prompt and messages"
+    );
+  }
+  if (const Json* tools = fields.find("tools")) {
+    out.tools = serve::read_tools(*tools);
+  }
+  out.max_tokens = whole(fields, "max_tokens", 1);
+  out.log_probs = whole(fields, "logprobs", 0);
+  out.stop = stops_of(fields);
+  out.logit_bias = bias_of(fields);
+  read_sampling(fields, out);
+  fields.finish();
+  return out;
+}
 
 BatchLine parse_line(
     std::string_view text,
     const std::string& file,
     long number
 ) {
-  const Json json = parse_json(text, fmt::format("{}:{}", file, number));
-  LineReader r(json, file, number);
-  BatchLine out;
-  out.line = number;
-  out.id = json.contains("id") ? json["id"] : Json(number);
-  if (!out.id.is_string() && !out.id.is_number_integer()) {
-    r.fail("id must be a string or a whole number");
+  const auto refuse = [&](std::string_view what) {
+    throw FormatError::at(file, number, what);
+  };
+  // It would end the document for the parser, and the rest pass unseen.
+  if (text.find('\0') != text.npos) refuse("a request must not hold NUL bytes");
+  const Json json = parse_json(text, file, {}, number);
+  auto sorted = io::parse_strict_json(text, fmt::format("{}:{}", file, number));
+  if (!json.is_object()) refuse("a request must be an object");
+  try {
+    BatchLine out = line_of(json, number);
+    sorted.erase("id");
+    out.asks = fmt::format("{:016x}", hash64(sorted.dump()));
+    return out;
+  } catch (const serve::ApiError& e) {
+    throw FormatError::at(file, number, e.what());
   }
-  r.find("id", &Json::is_primitive, "a string or a whole number");
-  out.prompt = r.get<std::string>("prompt", &Json::is_string, "a string");
-  if (const Json* m = r.find("messages", &Json::is_array, "a list")) {
-    out.messages = *m;
-  }
-  if (out.prompt.has_value() == out.messages.is_array()) {
-    r.fail("a request must have one of prompt and messages");
-  }
-  const char* whole = "a whole number of 0 or more";
-  const auto most =
-      r.get<std::uint64_t>("max_tokens", &Json::is_number_unsigned, whole);
-  if (most && *most > INT32_MAX) r.fail("max_tokens is too large");
-  if (most) out.max_tokens = static_cast<int>(*most);
-  out.seed = r.get<std::uint64_t>("seed", &Json::is_number_unsigned, whole);
-  out.temperature = r.get<double>("temperature", &Json::is_number, "a number");
-  out.top_p = r.get<double>("top_p", &Json::is_number, "a number");
-  if (const Json* stop = r.find("stop", &Json::is_array, "a list of strings")) {
-    out.stop.emplace();
-    for (const Json& s : *stop) {
-      if (!s.is_string()) r.fail("stop must be a list of strings");
-      out.stop->push_back(s.get<std::string>());
-    }
-  }
-  r.refuse_others();
-  return out;
 }
 
-template <class Body>
-void each_line(const std::string& text, const Body& body) {
-  std::size_t begin = 0;
-  for (long number = 1; begin < text.size(); ++number) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line(text.data() + begin, end - begin);
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-      body(line, number);
-    }
-    begin = end + 1;
-  }
+template <class T, class From>
+void put(T& to, const std::optional<From>& from) {
+  if (from) to = *from;
 }
 
 }  // namespace
+
+void BatchLine::apply(infer::Request& request) const {
+  put(request.max_tokens, max_tokens);
+  if (log_probs) request.log_probs = log_probs;
+  put(request.stop, stop);
+  put(request.logit_bias, logit_bias);
+  infer::SamplerOptions& s = request.sampling;
+  put(s.temperature, temperature);
+  put(s.top_k, top_k);
+  put(s.top_p, top_p);
+  put(s.typical_p, typical_p);
+  put(s.min_p, min_p);
+  put(s.repeat_penalty, repeat_penalty);
+  put(s.frequency_penalty, frequency_penalty);
+  put(s.presence_penalty, presence_penalty);
+  // 53 bits, which every reader of JSON keeps.
+  s.seed = seed ? *seed : RandomKey(s.seed).fold(to_json_line(id)).bits() >> 11;
+}
+
+void each_text_line(
+    std::string_view text,
+    const std::function<void(std::string_view line, long number)>& body
+) {
+  std::size_t begin = 0;
+  for (long number = 1; begin < text.size(); ++number) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    const auto line = text.substr(begin, end - begin);
+    if (line.find_first_not_of(" \t\r") != line.npos) body(line, number);
+    begin = end + 1;
+  }
+}
 
 std::vector<BatchLine> parse_batch(
     const std::string& text,
@@ -130,7 +202,7 @@ std::vector<BatchLine> parse_batch(
 ) {
   std::vector<BatchLine> out;
   std::set<std::string> ids;
-  each_line(text, [&](std::string_view line, long number) {
+  each_text_line(text, [&](std::string_view line, long number) {
     out.push_back(parse_line(line, file, number));
     const std::string id = to_json_line(out.back().id);
     if (!ids.insert(id).second) {
@@ -140,51 +212,6 @@ std::vector<BatchLine> parse_batch(
     }
   });
   return out;
-}
-
-std::set<std::string> take_up(const std::string& path) {
-  std::set<std::string> ids;
-  if (path == "-" || !std::filesystem::exists(path)) return ids;
-  std::string text = read_text_file(path, kMostBytes);
-  const auto last = text.rfind('\n');
-  const std::size_t whole = last == std::string::npos ? 0 : last + 1;
-  if (whole < text.size()) {
-    if (truncate(path.c_str(), static_cast<off_t>(whole)) != 0) {
-      throw IoError::from_errno("cut the last line of", path);
-    }
-    text.resize(whole);
-  }
-  each_line(text, [&](std::string_view line, long number) {
-    const Json json = parse_json(line, fmt::format("{}:{}", path, number));
-    if (!json.is_object() || !json.contains("id")) {
-      throw FormatError::at(
-          path, number, "this is no answer of a batch: it has no id"
-      );
-    }
-    ids.insert(to_json_line(json["id"]));
-  });
-  return ids;
-}
-
-LineFile::LineFile(const std::string& path) : path_(path), file_(1) {
-  if (path == "-") return;
-  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) throw IoError::from_errno("open", path);
-}
-
-LineFile::~LineFile() {
-  if (file_ > 2) close(file_);
-}
-
-void LineFile::append(const std::string& line) {
-  const std::string whole = line + "\n";
-  std::size_t done = 0;
-  while (done < whole.size()) {
-    const auto n = write(file_, whole.data() + done, whole.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw IoError::from_errno("write to", path_);
-    done += static_cast<std::size_t>(n);
-  }
 }
 
 }  // namespace hearth::cli

@@ -6,6 +6,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/cli/model_flags.h"
+#include "hearth/serve/api_error.h"
+#include "hearth/serve/generation_request.h"
 
 namespace hearth::cli {
 
@@ -31,11 +33,21 @@ Prompt ids_prompt(const std::string& text) {
   return out;
 }
 
-Prompt messages_prompt(const infer::TextModel& model, const Json& messages) {
+Prompt messages_prompt(
+    const infer::TextModel& model,
+    const Json& messages,
+    const std::optional<std::string>& system,
+    const Json& tools
+) {
+  Json all = messages;
+  if (system && all[0]["role"] != "system") {
+    const Json first = {{"role", "system"}, {"content", *system}};
+    all.insert(all.begin(), first);
+  }
   Prompt out;
   out.chat = true;
   const double start = milliseconds_now();
-  out.ids = model.chat_prompt(messages);
+  out.ids = model.chat_prompt(all, tools);
   out.tokenizer_ms = milliseconds_now() - start;
   return out;
 }
@@ -44,19 +56,35 @@ Prompt text_prompt(
     const infer::TextModel& model,
     const std::string& text,
     const std::optional<std::string>& system,
+    const Json& tools,
     bool raw
 ) {
-  if (!raw && (model.templates || system)) {
-    Json messages = Json::array();
-    if (system) messages.push_back({{"role", "system"}, {"content", *system}});
-    messages.push_back({{"role", "user"}, {"content", text}});
-    return messages_prompt(model, messages);
+  if (!raw && (model.templates || system || !tools.is_null())) {
+    const Json message = {{"role", "user"}, {"content", text}};
+    return messages_prompt(model, Json::array({message}), system, tools);
   }
   Prompt out;
   const double start = milliseconds_now();
   out.ids = model.raw_prompt(text);
   out.tokenizer_ms = milliseconds_now() - start;
   return out;
+}
+
+std::string read_prompt(const std::string& path) {
+  require_input_file(path, "prompt");
+  std::string text = read_text(path);
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return text;
+}
+
+Json read_tools_file(const std::string& path) {
+  const Json list = read_json(path, "list of tools");
+  try {
+    return serve::read_tools(list);
+  } catch (const serve::ApiError& e) {
+    throw FormatError::at(path, 0, e.what());
+  }
 }
 
 }  // namespace hearth::cli

@@ -1,12 +1,16 @@
 #include "hearth/cli/inputs.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
-#include "hearth/base/mapped_file.h"
 
 namespace hearth::cli {
 namespace {
@@ -23,12 +27,44 @@ void each_block(Body body) {
   if (std::ferror(stdin)) throw IoError::from_errno("read", "standard input");
 }
 
+UsageError out_of_reach(
+    const std::string& path,
+    std::string_view what,
+    const std::error_code& why
+) {
+  return UsageError(
+      fmt::format(
+          "the {} at '{}' is out of reach: {}", what, path, why.message()
+      )
+  );
+}
+
 }  // namespace
 
+void require_in_reach(const std::string& path, std::string_view what) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::status_known(status) || status.type() == fs::file_type::unknown) {
+    throw out_of_reach(path, what, error);
+  }
+  if (fs::is_directory(status) && access(path.c_str(), R_OK | X_OK) != 0) {
+    throw out_of_reach(path, what, {errno, std::generic_category()});
+  }
+}
+
 void require_input(const std::string& path, std::string_view what) {
-  std::error_code unknown;
-  if (path == "-" || fs::exists(path, unknown) || unknown) return;
+  if (path == "-") return;
+  require_in_reach(path, what);
+  if (fs::exists(path)) return;
   throw UsageError(fmt::format("there is no {} at '{}'", what, path));
+}
+
+void require_input_file(const std::string& path, std::string_view what) {
+  require_input(path, what);
+  if (path == "-" || !fs::is_directory(path)) return;
+  throw UsageError(
+      fmt::format("the {} must be a file, but '{}' is a folder", what, path)
+  );
 }
 
 void require_output_folder(const std::string& path) {
@@ -41,7 +77,9 @@ void require_output_folder(const std::string& path) {
 }
 
 std::string read_text(const std::string& path) {
-  if (path != "-") return std::string(MappedFile(path).text());
+  if (path != "-") {
+    return read_text_file(path, std::numeric_limits<std::size_t>::max());
+  }
   std::string out;
   each_block([&](std::string_view bytes) { out += bytes; });
   return out;
@@ -55,7 +93,7 @@ YamlNode read_yaml(const std::string& path, std::string_view what) {
 
 Json read_json(const std::string& path, std::string_view what) {
   if (path == "-") return parse_json(read_text(path), "<stdin>");
-  require_input(path, what);
+  require_input_file(path, what);
   return read_json_file(path);
 }
 

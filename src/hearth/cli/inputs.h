@@ -10,13 +10,20 @@
 
 namespace hearth::cli {
 
-// Throws UsageError when there is nothing at the path; "-" is always there.
-// `what` is the noun of the message, such as "tokenizer".
+// Throws UsageError when there is nothing at the path or it cannot be looked
+// at; "-" is always there. `what` is the noun of the message, such as
+// "tokenizer".
 void require_input(const std::string& path, std::string_view what);
+// The same for what must not be a folder.
+void require_input_file(const std::string& path, std::string_view what);
+// Throws UsageError when what is at the path cannot be looked at: a folder that
+// may not be searched, links in a circle. That nothing is there is no error.
+void require_in_reach(const std::string& path, std::string_view what);
 // Throws UsageError when the folder that would hold the output is missing.
 void require_output_folder(const std::string& path);
 
-// All of standard input for "-", else the file. Throws IoError.
+// All of standard input for "-", else the file, which may be a pipe. Throws
+// IoError.
 std::string read_text(const std::string& path);
 // The same as YAML; throws UsageError when there is no file.
 YamlNode read_yaml(const std::string& path, std::string_view what);

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "hearth/base/error.h"
+
 namespace hearth::cli {
 namespace {
 
@@ -47,6 +49,10 @@ InterruptGuard::~InterruptGuard() {
 
 bool InterruptGuard::interrupted() {
   return g_interrupted;
+}
+
+void InterruptGuard::check(const char* what) {
+  if (interrupted()) throw Interrupted(what);
 }
 
 }  // namespace hearth::cli

@@ -15,6 +15,8 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
   static bool interrupted();
+  // Throws Interrupted with that text once it is.
+  static void check(const char* what);
 
  private:
   const char* said_before_;

@@ -2,6 +2,7 @@
 // exit codes of the contract.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include <fmt/format.h>
@@ -143,17 +144,18 @@ void run(Context& context, std::vector<std::string> words) {
   command->run(context, words);
 }
 
+// As a document, or on stderr where stdout takes none.
 int report(
     ExitCode code,
     const std::string& what,
     const std::string& hint,
-    bool json
+    bool as_document
 ) {
-  if (json) {
+  if (as_document) {
     Json document = {{"schema", "hearth.error/1"}, {"error", what}};
     document["hint"] = hint;
     std::puts(to_json_text(document).c_str());
-    return code;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   }
   const char* color = color_on_stderr() ? "\x1b[31m" : "";
   const char* plain = color_on_stderr() ? "\x1b[0m" : "";
@@ -167,9 +169,9 @@ int main_with_codes(const std::vector<std::string>& words) {
   const bool json =
       std::find(words.begin(), words.end(), "--json") != words.end();
   Context context;
-  const auto fail = [&](ExitCode code, const std::string& what,
-                        const std::string& hint) {
-    return report(code, what, hint, json && !context.document_printed);
+  const auto say = [&](ExitCode code, const std::string& what,
+                       const std::string& hint = {}) {
+    return report(code, what, hint, json && !context.has_document());
   };
   try {
     run(context, words);
@@ -178,20 +180,27 @@ int main_with_codes(const std::vector<std::string>& words) {
     }
     return context.said_no ? kSaidNo : kDone;
   } catch (const UsageError& e) {
-    return fail(kUsage, e.what(), e.hint());
+    return say(kUsage, e.what(), e.hint());
   } catch (const CheckFailed& e) {
-    return fail(kSaidNo, e.what(), e.hint());
+    return say(kSaidNo, e.what(), e.hint());
   } catch (const Interrupted& e) {
-    return fail(kInterrupted, e.what(), e.hint());
+    return say(kInterrupted, e.what(), e.hint());
   } catch (const Error& e) {
-    return fail(kFailed, e.what(), e.hint());
+    return say(kFailed, e.what(), e.hint());
   } catch (const std::bad_alloc&) {
-    return fail(
+    return say(
         kFailed, "the system has no more memory for this process",
         "use a smaller model, batch or length"
     );
+  } catch (const std::filesystem::filesystem_error& e) {
+    return say(
+        kFailed,
+        fmt::format(
+            "cannot get at {}: {}", e.path1().string(), e.code().message()
+        )
+    );
   } catch (const std::exception& e) {
-    return fail(kFailed, e.what(), "");
+    return say(kFailed, e.what());
   }
 }
 

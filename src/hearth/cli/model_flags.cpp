@@ -8,6 +8,7 @@
 #include "hearth/base/env.h"
 #include "hearth/base/file_handle.h"
 #include "hearth/bench/measure.h"
+#include "hearth/cli/interrupt.h"
 #include "hearth/cli/load_progress.h"
 #include "hearth/models/adapters.h"
 #include "hearth/models/packed_cache.h"
@@ -66,15 +67,28 @@ void ModelFlags::declare_numbers(Args& args) {
 }
 
 infer::TextModel ModelFlags::load_text(
-    const models::LoadOptions& options
+    const models::LoadOptions& options,
+    const infer::TextReady& ready
 ) const {
+  if (!tokenizer.empty()) require_input(tokenizer, "tokenizer");
+  if (!adapter.empty()) require_input(adapter, "adapter");
   if (const auto run = train::parse_run_reference(model)) {
-    return infer::with_text(
-        train::load_run_model(*run, options), model,
-        tokenizer.empty() ? train::run_tokenizer(*run) : tokenizer
+    auto out = infer::text_side(
+        *train::open_run_source(*run), model,
+        tokenizer.empty() ? train::run_tokenizer(*run) : tokenizer, ready
     );
+    out.model = train::load_run_model(*run, options);
+    return out;
   }
-  return infer::load_text_model(model, tokenizer, options);
+  return infer::load_text_model(model, tokenizer, options, ready);
+}
+
+void ModelFlags::check_opens() const {
+  if (const auto run = train::parse_run_reference(model)) {
+    train::open_run_source(*run);
+  } else {
+    io::open_model(model);
+  }
 }
 
 models::LoadOptions ModelFlags::options() const {
@@ -82,6 +96,7 @@ models::LoadOptions ModelFlags::options() const {
   models::LoadOptions options;
   options.keep_quantized = !dense;
   options.read_mode = read_mode;
+  options.warn_unused = warns;
   if (packed) options.packed_cache = packed_folder();
   options.quantize = models::parse_quant_target(quant);
   if (dtype != "auto") {
@@ -100,17 +115,19 @@ models::LoadOptions ModelFlags::options() const {
 
 infer::TextModel ModelFlags::load(
     const Context& context,
-    double* load_ms
+    double* load_ms,
+    const infer::TextReady& ready
 ) const {
   ops::use_device(context.common.device);
   const double start = milliseconds_now();
   models::LoadOptions options = this->options();
   LoadProgress progress;
   options.progress = [&](const models::LoadStep& step) {
+    InterruptGuard::check("interrupted while the model was loaded");
     progress.update(step);
   };
   options.note = [&](const std::string& text) { context.note(text); };
-  auto out = load_text(options);
+  auto out = load_text(options, ready);
   if (!adapter.empty()) models::load_adapter(out.model, adapter);
   *load_ms = milliseconds_now() - start;
   return out;
@@ -125,7 +142,9 @@ void ModelFlags::drop_page_cache(const Context& context) const {
     }
   }
   const models::PackedCache cache(packed_folder());
-  for (const auto& kept : cache.list()) files.insert(kept.path);
+  for (const auto& kept : cache.list()) {
+    if (!kept.unfinished) files.insert(kept.path);
+  }
   for (const std::string& name : files) {
     const auto file = FileHandle::open(name, O_RDONLY, "read");
     file.sync();

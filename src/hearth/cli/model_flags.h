@@ -19,6 +19,9 @@ struct ModelFlags {
   bool dense = false;
   // Whether packed weights that `hearth preload` has kept are used.
   bool packed = true;
+  // Whether tensors that nothing uses are told of; once is enough where a model
+  // is loaded twice.
+  bool warns = true;
   // How bytes come in, where a command lets its user say so.
   std::optional<io::ReadMode> read_mode;
 
@@ -33,7 +36,14 @@ struct ModelFlags {
   // How it is to be loaded, progress aside.
   models::LoadOptions options() const;
   // Chooses the device and loads, with progress. load_ms receives the time.
-  infer::TextModel load(const Context& context, double* load_ms) const;
+  // `ready` is called before the weights are read.
+  infer::TextModel load(
+      const Context& context,
+      double* load_ms,
+      const infer::TextReady& ready = {}
+  ) const;
+  // Throws as load() does where a look at the files' heads is enough.
+  void check_opens() const;
   // Takes the model's files, and what is packed of them, out of the page cache:
   // the next load comes from disk. Throws IoError.
   void drop_page_cache(const Context& context) const;
@@ -43,7 +53,10 @@ struct ModelFlags {
  private:
   void declare_beside(Args& args, Adapter adapters);
   void declare_numbers(Args& args);
-  infer::TextModel load_text(const models::LoadOptions& options) const;
+  infer::TextModel load_text(
+      const models::LoadOptions& options,
+      const infer::TextReady& ready = {}
+  ) const;
 };
 
 double milliseconds_now();

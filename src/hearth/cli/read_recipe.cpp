@@ -36,7 +36,7 @@ std::string read_words(const RecipeArguments& given, ConfigReader& reader) {
   }
   for (const std::string& word : given.words) {
     if (ConfigReader::is_override(word)) {
-      reader.apply_override(word);
+      reader.apply_override(word, given.origin);
       continue;
     }
     if (!file.empty()) {

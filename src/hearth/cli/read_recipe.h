@@ -16,6 +16,7 @@ struct RecipeArguments {
   bool need_file = true;           // overrides alone are not checked as one
   bool lengths = true;             // the profile's, where it names none
   bool remarks = true;
+  std::string origin = "command line";  // of the overrides, for messages
 };
 
 // What would run, with the origin of each value.

@@ -12,6 +12,8 @@
 namespace hearth::cli {
 namespace {
 
+constexpr std::int64_t kLongest = 30LL * 24 * 3600;  // seconds
+
 int checked(
     std::int64_t value,
     const char* flag,
@@ -59,15 +61,24 @@ void ServeFlags::declare(Args& args) {
       "Origin whose pages may ask, such as https://app.example; may be repeated"
   );
   args.option(
+      "--allow-host", host_names,
+      "Name in the Host header that is this server's, such as that of a proxy "
+      "in front of it; may be repeated"
+  );
+  args.option(
       "--name", name, "What the model is called; default: its path's end"
   );
   args.option(
       "--adapter", adapters,
-      "NAME=FOLDER: a PEFT adapter served as a model of that name; may be "
-      "repeated"
+      "FOLDER: a PEFT adapter to put on the model; NAME=FOLDER: one served as "
+      "a model of that name, may be repeated"
   );
   args.option(
       "--chat-template", chat_template, "Jinja file instead of the model's own"
+  );
+  args.choice(
+      "--special-text", special_text, {"plain", "refuse", "allow"},
+      "The text of a special token in a message is text, an error, or the token"
   );
   args.option("--max-batch", max_batch, "Answers written at the same time");
   args.option("--queue", max_queue, "Requests that may wait; more get 429");
@@ -85,6 +96,11 @@ void ServeFlags::declare(Args& args) {
       "Bytes for keys and values, such as 2GiB; default: eight contexts, at "
       "most a quarter of free memory"
   );
+  args.choice(
+      "--products", products, {"auto", "int8", "exact"},
+      "Quantised weights are multiplied by int8 activations, or as they are; "
+      "auto: prompts as they are, each step in int8"
+  );
   args.flag(
       "--batch-invariant", batch_invariant,
       "Same seed, same text, whatever else is being answered; slower"
@@ -99,7 +115,8 @@ void ServeFlags::declare(Args& args) {
 
 serve::AccessRules ServeFlags::access() const {
   serve::AccessRules out;
-  const bool local = serve::is_loopback(host);
+  const std::string address = serve::address_of_host(host);
+  const bool local = serve::is_loopback(address);
   if (!key_files.empty()) out.keys = serve::ApiKeys::load(key_files);
   if (no_auth && !key_files.empty()) {
     throw UsageError("--no-auth and --api-key-file exclude each other");
@@ -112,7 +129,15 @@ serve::AccessRules ServeFlags::access() const {
         "--api-key-file FILE requires them; --no-auth says that everybody may"
     );
   }
-  out.loopback_names_only = local;
+  out.hosts = local              ? serve::HostRule::loopback
+              : out.keys.empty() ? serve::HostRule::addresses
+                                 : serve::HostRule::any;
+  out.host_names = host_names;
+  if (!local) {
+    for (const auto& own : serve::machine_names()) {
+      out.host_names.push_back(own);
+    }
+  }
   for (const std::string& origin : origins) {
     const auto scheme = origin.find("://");
     const bool fits = scheme != origin.npos && scheme > 0 &&
@@ -132,15 +157,36 @@ serve::AccessRules ServeFlags::access() const {
 }
 
 serve::HttpServerOptions ServeFlags::http() const {
+  // What the reader of requests takes at most.
+  constexpr std::size_t kLeastBody = 1024, kMostBody = std::size_t{64} << 20;
   serve::HttpServerOptions out;
-  out.host = host;
+  out.host = serve::address_of_host(host);
   out.port = checked(port, "--port", 0, 65535);
   out.limits.max_body = parse_bytes(max_body, "--max-body");
+  if (out.limits.max_body < kLeastBody || out.limits.max_body > kMostBody) {
+    throw UsageError(
+        fmt::format("--max-body must be from 1KiB to 64MiB, got '{}'", max_body)
+    );
+  }
+  out.max_bodies = std::max(out.max_bodies, 4 * out.limits.max_body);
   out.max_connections = static_cast<std::size_t>(
       checked(max_connections, "--max-connections", 1, 60'000)
   );
-  out.fault_answer = serve::Service::fault_answer;
   return out;
+}
+
+serve::SpecialText ServeFlags::special() const {
+  return special_text == "refuse"  ? serve::SpecialText::refuse
+         : special_text == "allow" ? serve::SpecialText::allow
+                                   : serve::SpecialText::plain;
+}
+
+std::chrono::seconds ServeFlags::timeout() const {
+  return std::chrono::seconds(checked(timeout_s, "--timeout", 1, kLongest));
+}
+
+std::chrono::seconds ServeFlags::drain() const {
+  return std::chrono::seconds(checked(drain_s, "--drain", 0, kLongest));
 }
 
 infer::EngineOptions ServeFlags::engine() const {
@@ -160,6 +206,7 @@ infer::EngineOptions ServeFlags::engine() const {
 infer::RunnerOptions ServeFlags::runner() const {
   infer::RunnerOptions out;
   out.kv = kv_type(kv);
+  out.products = quant_products(products);
   if (!kv_memory.empty()) {
     out.kv_budget_bytes = parse_bytes(kv_memory, "--kv-memory");
   }
@@ -176,15 +223,41 @@ serve::RequestLimits ServeFlags::limits() const {
   return out;
 }
 
+void ServeFlags::settle() {
+  std::erase_if(adapters, [&](const std::string& word) {
+    // A folder's own name may hold the sign.
+    if (word.find('=') != word.npos && !std::filesystem::exists(word)) {
+      return false;
+    }
+    if (!model.adapter.empty()) {
+      throw UsageError(
+          fmt::format(
+              "one adapter can be the model's own, got '{}' and '{}'",
+              model.adapter, word
+          ),
+          "--adapter NAME=FOLDER serves each as a model of its own"
+      );
+    }
+    model.adapter = word;
+    return true;
+  });
+  if (!model.adapter.empty() && !adapters.empty()) {
+    throw UsageError(
+        "--adapter FOLDER and --adapter NAME=FOLDER exclude each other",
+        "an adapter with a name goes over the model alone"
+    );
+  }
+}
+
 std::vector<std::pair<std::string, std::string>> ServeFlags::
     named_adapters() const {
   std::vector<std::pair<std::string, std::string>> out;
   std::vector<std::string> names = {model_name()};
   for (const std::string& word : adapters) {
     const auto equals = word.find('=');
-    if (equals == word.npos || equals == 0 || equals + 1 == word.size()) {
+    if (equals == 0 || equals + 1 == word.size()) {
       throw UsageError(
-          fmt::format("--adapter must be NAME=FOLDER, got '{}'", word)
+          fmt::format("--adapter must be FOLDER or NAME=FOLDER, got '{}'", word)
       );
     }
     const std::string id = word.substr(0, equals);

@@ -15,15 +15,18 @@ namespace hearth::cli {
 
 struct ServeFlags {
   ModelFlags model;
-  std::string host = "127.0.0.1", name, chat_template, kv = "auto", kv_memory,
-              max_body = "8MiB";
-  std::vector<std::string> key_files, origins, adapters;
+  std::string host = "127.0.0.1", name, chat_template, kv = "auto",
+              products = "auto", kv_memory, max_body = "8MiB",
+              special_text = "plain";
+  std::vector<std::string> key_files, origins, host_names, adapters;
   std::int64_t port = 8080, max_batch = 16, max_queue = 256, max_tokens = 4096,
                max_connections = 512, timeout_s = 600, drain_s = 30;
   AheadFlags ahead;
   bool no_auth = false, batch_invariant = false, no_prefix_cache = false;
 
   void declare(Args& args);
+  // What parsing alone cannot do: --adapter FOLDER is the model's own.
+  void settle();
 
   // Each checks its flags and throws UsageError.
   serve::AccessRules access() const;
@@ -31,7 +34,10 @@ struct ServeFlags {
   infer::EngineOptions engine() const;
   infer::RunnerOptions runner() const;
   serve::RequestLimits limits() const;
-  // NAME=PATH of each --adapter.
+  serve::SpecialText special() const;
+  std::chrono::seconds timeout() const;
+  std::chrono::seconds drain() const;
+  // NAME=PATH of each --adapter that has a name.
   std::vector<std::pair<std::string, std::string>> named_adapters() const;
   // What the base is called: --name, or the last part of its path.
   std::string model_name() const;

@@ -20,16 +20,18 @@ std::string rate(const LoadPart& p) {
 
 std::string parts_table(const char* title, const std::vector<LoadPart>& parts) {
   std::string out = fmt::format(
-      "\n{:<34} {:>7} {:>10} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8}\n", title,
-      "tensors", "bytes", "s", "GB/s", "read", "convert", "pack", "quantise"
+      "\n{:<34} {:>7} {:>10} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8}\n",
+      title, "tensors", "bytes", "s", "GB/s", "read", "convert", "pack",
+      "quantise", "memory"
   );
   for (const LoadPart& p : parts) {
     const std::string name = std::filesystem::path(p.name).filename().string();
     out += fmt::format(
         "{:<34} {:>7} {:>10} {:>8.3f} {:>7} {:>8.3f} {:>8.3f} {:>8.3f} "
-        "{:>8.3f}\n",
+        "{:>8.3f} {:>8.3f}\n",
         name.substr(0, 34), p.tensors, format_bytes(p.bytes), p.seconds,
-        rate(p), p.times.read, p.times.convert, p.times.pack, p.times.quantize
+        rate(p), p.times.read, p.times.convert, p.times.pack, p.times.quantize,
+        p.times.memory
     );
   }
   return out;
@@ -40,7 +42,8 @@ Json times_json(const LoadTimes& t) {
       {"read_s", t.read},
       {"convert_s", t.convert},
       {"pack_s", t.pack},
-      {"quantise_s", t.quantize}
+      {"quantise_s", t.quantize},
+      {"memory_s", t.memory}
   };
 }
 
@@ -73,6 +76,24 @@ std::vector<profile::ProcessSample> thinned(
   return out;
 }
 
+// What is held beside the weights when they are loaded is on the first line,
+// what was held for the time of loading too.
+std::string memory_text(const StartProfile& p) {
+  const std::size_t more = p.peak_held > p.held ? p.peak_held - p.held : 0;
+  return fmt::format(
+      "\nmemory   the weights take {}{}; {} are accounted for when they are "
+      "loaded, at most {} before: {} more, {} of it to read into\n"
+      "         as the system counts {} at the start, {} when they are loaded "
+      "({} without pages of files), {} at most up to the first token; {} page "
+      "faults waited for the disk\n",
+      format_bytes(p.model_bytes), p.mapped ? " as pages of a mapped file" : "",
+      format_bytes(p.held), format_bytes(p.peak_held), format_bytes(more),
+      format_bytes(p.facts.load.window), format_bytes(p.resident_before),
+      format_bytes(p.resident), format_bytes(p.anonymous),
+      format_bytes(p.peak_resident), p.facts.major_faults
+  );
+}
+
 }  // namespace
 
 std::string to_text(const StartProfile& p) {
@@ -91,14 +112,7 @@ std::string to_text(const StartProfile& p) {
   out += fmt::format("{:<14} {:>9.4f}\n", "to first token", total);
   out += parts_table("shard", p.facts.load.shards);
   out += parts_table("class", p.facts.load.classes);
-  out += fmt::format(
-      "\nmemory: the model holds {}; at most {} were accounted at once, {} "
-      "resident as the system counts (mapped files too); {} of buffers for "
-      "reading; {} page faults waited for the disk\n",
-      format_bytes(p.model_bytes), format_bytes(p.peak_charged),
-      format_bytes(p.peak_resident), format_bytes(p.facts.load.window),
-      p.facts.major_faults
-  );
+  out += memory_text(p);
   out += fmt::format(
       "\nslow: {}, {} ({:.0f} %): {}\n      {}\n", name_of(p.slow.part),
       format_seconds(p.slow.seconds), 100 * p.slow.share, p.slow.why,
@@ -134,7 +148,12 @@ Json to_json(const StartProfile& p) {
       {"kept_dense", load.kept_dense},
       {"memory",
        {{"model_bytes", p.model_bytes},
-        {"peak_accounted", p.peak_charged},
+        {"mapped", p.mapped},
+        {"accounted", p.held},
+        {"peak_accounted", p.peak_held},
+        {"resident_before", p.resident_before},
+        {"resident", p.resident},
+        {"anonymous", p.anonymous},
         {"peak_resident", p.peak_resident},
         {"read_buffers", load.window},
         {"major_faults", p.facts.major_faults},

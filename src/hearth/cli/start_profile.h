@@ -15,9 +15,15 @@ struct StartProfile {
   models::StartFacts facts;
   models::Diagnosis slow;
   std::vector<profile::ProcessSample> memory;  // over time
-  std::size_t model_bytes = 0;                 // held when it is loaded
-  std::size_t peak_charged = 0;   // most that was accounted at once
-  std::size_t peak_resident = 0;  // as the system counts, mapped pages too
+  // Bytes of the weights, and whether they are pages of a mapped file.
+  std::size_t model_bytes = 0;
+  bool mapped = false;
+  // Accounted for when it is loaded, and at most until then.
+  std::size_t held = 0, peak_held = 0;
+  // As the system counts, mapped pages too: before, when it is loaded, and at
+  // most up to the first token.
+  std::size_t resident_before = 0, resident = 0, peak_resident = 0;
+  std::size_t anonymous = 0;  // of resident, what is no file's
 };
 
 std::string to_text(const StartProfile& p);

@@ -116,7 +116,8 @@ void shard_bars(Chart& chart, double begin, const models::LoadPart& p) {
       {"read", p.times.read},
       {"convert", p.times.convert},
       {"pack", p.times.pack},
-      {"quantise", p.times.quantize}
+      {"quantise", p.times.quantize},
+      {"other", p.times.memory}
   };
   for (const auto& [kind, seconds] : kinds) {
     chart.bar(kind, begin, seconds, kind);
@@ -156,7 +157,7 @@ std::string to_html(const StartProfile& p) {
       "<p>Bars: blue read, yellow convert, green pack, red quantise, grey the "
       "rest.</p>\n<table><tr><th>shard</th><th>tensors</th><th>bytes</th>"
       "<th>seconds</th><th>read</th><th>convert</th><th>pack</th>"
-      "<th>quantise</th></tr>\n",
+      "<th>quantise</th><th>memory</th></tr>\n",
       escaped(p.model), format_bytes(f.load.bytes), escaped(f.load.how),
       escaped(f.load.why), f.total(), name_of(p.slow.part), p.slow.seconds,
       100 * p.slow.share, escaped(p.slow.why), escaped(p.slow.advice),
@@ -166,10 +167,11 @@ std::string to_html(const StartProfile& p) {
     for (const auto& part : parts) {
       out += fmt::format(
           "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.3f}</td>"
-          "<td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td></tr>\n",
+          "<td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td></tr>\n",
           escaped(std::filesystem::path(part.name).filename().string()),
           part.tensors, format_bytes(part.bytes), part.seconds, part.times.read,
-          part.times.convert, part.times.pack, part.times.quantize
+          part.times.convert, part.times.pack, part.times.quantize,
+          part.times.memory
       );
     }
   };

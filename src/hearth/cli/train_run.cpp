@@ -134,11 +134,11 @@ train::TrainHooks make_hooks(
 void finish(
     const train::Session& session,
     train::Trainer& trainer,
-    const train::TrainResult& result,
+    train::TrainResult& result,
     const std::string& dir
 ) {
-  const bool restored = trainer.restore_best();
-  const bool best = restored && result.best_valid_loss;
+  if (!trainer.restore_best()) result.best_valid_loss.reset();
+  const bool best = result.best_valid_loss.has_value();
   if (result.diverged.empty() || best) {
     try {
       train::write_model(session, dir);
@@ -206,7 +206,7 @@ train::TrainResult train_run(
        .version = std::string(version_text())}
   );
   if (!resume) train::describe_model(session, run.path());
-  const train::TrainResult result = trainer.run();
+  train::TrainResult result = trainer.run();
   progress.finish();
   finish(session, trainer, result, dir);
   return result;

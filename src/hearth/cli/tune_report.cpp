@@ -97,7 +97,7 @@ std::string tune_text(const TuneReport& report) {
   }
   text += compared_text(report);
   for (const auto& note : report.notes) text += note + "\n";
-  if (!report.output.empty()) {
+  if (!report.output.empty() && report.search.best) {
     text += fmt::format("recipe: {}\n", report.output);
   }
   return text;
