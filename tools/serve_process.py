@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import tempfile
@@ -32,10 +33,16 @@ def small_chat_model():
 class Server:
     """with Server(MODEL, '--flag') as s: s.url, s.port, s.document"""
 
-    def __init__(self, model, *flags, environment=None):
+    def __init__(self, model, *flags, environment=None, limits=None):
         self.errors = tempfile.TemporaryFile()
         words = [binary(), "serve", str(model), "--port", "0", "--json", *map(str, flags)]
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self.errors, env=environment)
+
+        def limit():
+            for what, pair in (limits or {}).items():
+                resource.setrlimit(what, pair)
+
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self.errors, env=environment,
+                                        preexec_fn=limit if limits else None)
         line = self.process.stdout.readline()
         if not line.strip():
             self.process.wait()

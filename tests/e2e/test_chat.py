@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import subprocess
 import time
@@ -76,7 +77,8 @@ class Chat(Folder):
         kept = self.root / "talk.json"
         run = self.chat(["/help", "/system", "/system be kind", "hi", f"/save {kept}", "/clear", f"/load {kept}", "/quit",
                          "never asked"])
-        self.assertIn("/save FILE", run.stdout)
+        self.assertIn("/save FILE", run.stderr)
+        self.assertNotIn("/save", run.stdout)
         self.assertIn("there is no system message", run.stderr)
         self.assertIn("system: be kind", run.stderr)
         self.assertIn("2 messages are in", run.stderr)
@@ -102,11 +104,70 @@ class Chat(Folder):
         self.assertEqual((self.root / "other.txt").read_text(), "mine")
         self.assertNotEqual(run.stdout, "")
 
+    def test_a_place_that_cannot_be_written_costs_no_talk(self):
+        loop = self.root / "loop"
+        loop.symlink_to(loop)
+        places = [f"{self.root}/{'x' * 300}", loop, f"{self.root}/none/x.json", "/proc/x.json", self.root, "-"]
+        document = json.loads(self.chat(["hi", *(f"/save {place}" for place in places), "again"], "--json").stdout)
+        self.assertEqual(len(document["messages"]), 4)
+        run = self.chat(["hi", *(f"/save {place}" for place in places), "again"])
+        self.assertEqual(run.stderr.count("error: "), len(places), run.stderr)
+        self.assertTrue(loop.is_symlink())
+
+    def test_an_engine_that_fails_costs_no_talk(self):
+        # Every token is forbidden: no request can be answered.
+        words = [word for i in range(self.VOCAB) for word in ("--logit-bias", f"{i}=-inf")]
+        document = self.chat(["hi", "again"], *words, "--json")
+        self.assertEqual(json.loads(document.stdout)["messages"], [])
+        self.assertEqual(document.stderr.count("error: [infer.sampler] no token is allowed"), 2)
+
+    def test_another_conversation_is_not_written_over(self):
+        a, b = self.root / "a.json", self.root / "b.json"
+        run = self.chat(["hi", f"/save {a}", "more", f"/save {a}", "/clear", "other", f"/save {a}", f"/save {b}", f"/load {a}",
+                         f"/save {b}", f"/save {a}"])
+        self.assertEqual(run.stderr.count("is there already"), 2, run.stderr)
+        self.assertEqual(len(json.loads(a.read_text())["messages"]), 4)
+        self.assertEqual(json.loads(b.read_text())["messages"][0]["content"], "other")
+        # Nor what another program has put there meanwhile.
+        terminal = Terminal("chat", self.model, "--temp", "0", "--max-tokens", "2", "--load", a)
+        self.addCleanup(terminal.close)
+        terminal.until("> ")
+        a.write_text("mine")
+        terminal.type(f"/save {a}\n")
+        terminal.until("is there already")
+        self.assertEqual(a.read_text(), "mine")
+
+    def test_home_and_no_system(self):
+        home = self.root / "home"
+        home.mkdir()
+        run = subprocess.run([HEARTH, "chat", str(self.model), "--temp", "0", "--max-tokens", "2", "--system", "be"],
+                             input="hi\n/save ~/a.json\n/system -\n/system\n/load ~/a.json\n/system\n", text=True,
+                             capture_output=True, env={**os.environ, "HOME": str(home)})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(json.loads((home / "a.json").read_text())["system"], "be")
+        self.assertEqual(run.stderr.count("there is no system message"), 2)
+        self.assertEqual(run.stderr.count("system: be"), 1)
+
+    def test_a_seed_is_drawn_and_said(self):
+        words = ["hearth", "chat", self.model, "--max-tokens", "8", "--json"]
+        seeds = [json.loads(hearth(*words[1:], stdin="hi\n").stdout) for _ in range(2)]
+        self.assertNotEqual(seeds[0]["seed"], seeds[1]["seed"])
+        again = json.loads(hearth(*words[1:], "--seed", seeds[0]["seed"], stdin="hi\n").stdout)
+        self.assertEqual(again, seeds[0])
+        run = hearth("chat", self.model, "--seed", "5", "--ngram", "2", "--verbose", "--max-tokens", "4", stdin="hi\n")
+        self.assertIn("seed: 5", run.stderr)
+        self.assertRegex(run.stderr, r"guesses: \d+ made")
+
     def test_a_long_talk_leaves_its_beginning_out(self):
         context = self.config["max_position_embeddings"]
-        turn = "the cat sat on the mat " * max(context // 60, 1)
-        run = self.chat([turn] * 12)
-        self.assertIn(f"longer than the context of {context} tokens: its first 2 messages are left out", run.stderr)
+        run = self.chat(["the cat sat"] * 40)
+        left = re.findall(rf"longer than the context of {context} tokens: its first (\d+) messages are left out", run.stderr)
+        self.assertTrue(left, run.stderr)
+        # Several at once, so that most turns find all but their own text.
+        self.assertLess(len(left), 20)
+        kept = [(int(a), int(b)) for a, b in re.findall(r"(\d+) of (\d+) prompt tokens were kept", run.stderr)]
+        self.assertEqual(len(kept), 40)
+        self.assertGreater(len([1 for a, b in kept if a > b / 2]), 20, kept)
         run = self.chat(["the cat " * 2 * context, "hi"])
         self.assertIn("error: this message alone is", run.stderr)
         self.assertNotEqual(run.stdout, "")

@@ -73,7 +73,7 @@ class Wrong(unittest.TestCase):
             ("no data files at folder", "tokenizer train folder -o x.json"),
             ("must hold text, got none", "tokenizer train empty.txt -o x.json"),
             ("at least 256", "tokenizer train a.txt --vocab 10 -o x.json"),
-            ("--vocab must be a number, got 'abc'", "tokenizer train a.txt --vocab abc -o x.json"),
+            ("--vocab must be a whole number, got 'abc'", "tokenizer train a.txt --vocab abc -o x.json"),
             ("missing closing parenthesis", "tokenizer train a.txt --vocab 300 --pattern ( -o x.json"),
             ("no folder 'no'", "tokenizer train a.txt --vocab 300 -o no/x.json"),
             ("--force overwrites", "tokenizer train a.txt --vocab 300 -o t.json"),
@@ -177,8 +177,8 @@ class Wrong(unittest.TestCase):
 
     def test_synth(self):
         self.refused("one of stories, arith, tools", "data synth --kind poems")
-        self.refused("--n must be a number, got '1e3'", "data synth --n 1e3")
-        self.refused("--seed must be a number, got 'x'", "data synth --seed x")
+        self.refused("--n must be a whole number, got '1e3'", "data synth --n 1e3")
+        self.refused("--seed must be a whole number, got 'x'", "data synth --seed x")
 
     @unittest.skipUnless(os.path.exists(FULL), "no /dev/full here")
     def test_a_full_disk_is_told(self):

@@ -5,9 +5,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 HEARTH = os.environ["HEARTH_BINARY"]
@@ -22,6 +24,28 @@ def hearth(*words, stdin=None):
     run = subprocess.run([HEARTH, *map(str, words)], capture_output=True, input=stdin)
     run.stdout, run.stderr = run.stdout.decode(), run.stderr.decode()
     return run
+
+
+def interrupt_when_asked(test, run):
+    """Ctrl-C once the command answers it itself: before, the system would end it."""
+    caught = pathlib.Path(f"/proc/{run.pid}/status")
+    if not caught.exists():
+        run.kill()
+        test.skipTest("no /proc to see whether signals are caught")
+    limit = time.time() + 60
+    while time.time() < limit and run.poll() is None:
+        mask = int(re.search(r"SigCgt:\s*([0-9a-f]+)", caught.read_text()).group(1), 16)
+        if mask >> (signal.SIGINT - 1) & 1:
+            break
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+
+
+def token_bytes(text):
+    """A token of --logprobs: its text, or its bytes where they are none."""
+    if not text.startswith("bytes:"):
+        return text.encode()
+    return bytes(int(b, 16) for b in text[len("bytes:\\x"):].split("\\x"))
 
 
 def read_safetensors(path):
@@ -134,6 +158,23 @@ class Generate(Folder):
         cut = self.generate(*draw, "1", "--top-k", "1")["ids"]
         self.assertEqual(cut, self.generate("-p", "the", "--max-tokens", "16")["ids"])
 
+    def test_without_a_seed_a_fresh_one_is_drawn_and_said(self):
+        draw = ["-p", "the", "--temp", "1.5", "--max-tokens", "16"]
+        first, second = self.generate(*draw), self.generate(*draw)
+        self.assertNotEqual(first["seed"], second["seed"])
+        self.assertNotEqual(first["ids"], second["ids"])
+        self.assertEqual(self.generate(*draw, "--seed", first["seed"])["ids"], first["ids"])
+        run = hearth("generate", self.model, *draw, "--seed", "9", "--verbose")
+        self.assertIn("seed: 9", run.stderr)
+        self.assertNotIn("seed", self.generate("-p", "the", "--max-tokens", "2"))
+
+    def test_flags_that_do_nothing_are_named(self):
+        words = ["generate", self.model, "-p", "the", "--max-tokens", "2"]
+        run = hearth(*words, "--top-p", "0.5", "--seed", "3")
+        self.assertIn("without --temp the most likely token is taken each time: --top-p, --seed do nothing", run.stderr)
+        for more in ([], ["--top-p", "0.5", "--temp", "0.5"], ["--seed", "3", "--temp", "0"]):
+            self.assertNotIn("nothing", hearth(*words, *more).stderr)
+
     def test_stops(self):
         free = self.generate("-p", "the", "--max-tokens", "12")
         middle = re.search(r"[!-~]{2}", free["text"][1:]).group()
@@ -152,6 +193,10 @@ class Generate(Folder):
         for token in tokens:
             self.assertEqual(token["top"][0]["id"], token["id"])
             self.assertAlmostEqual(token["top"][0]["logprob"], token["logprob"], 5)
+        # A byte-level text is that of its tokens, spaces included.
+        made = self.generate("-p", "the", "--max-tokens", "12", "--logprobs", "0")
+        text = b"".join(token_bytes(t["token"]) for t in made["logprobs"])
+        self.assertTrue(text.decode(errors="replace").startswith(made["text"]))
         everything = self.generate("-p", "the", "--max-tokens", "1", "--logprobs", self.VOCAB)["logprobs"][0]["top"]
         self.assertAlmostEqual(sum(math.exp(t["logprob"]) for t in everything), 1, 4)
 
@@ -176,7 +221,115 @@ class Generate(Folder):
         self.assertEqual(mixed["kv_bytes"], wide["kv_bytes"])
 
 
+    def test_a_cut_text_ends_with_a_whole_character(self):
+        tokens = json.loads((self.model / "tokenizer.json").read_text())["model"]["vocab"]
+        half = tokens["\u00c3"]  # the byte 0xC3, as byte-level tokenizers write it
+        made = self.generate("-p", "the", "--max-tokens", "3", "--logit-bias", f"{half}=1000")
+        self.assertEqual(made["ids"], [half] * 3)
+        # Two of them can never become a character; the third might have.
+        self.assertEqual(made["text"], "\ufffd\ufffd")
+
+    def test_one_document_whatever_happens(self):
+        self.config.update(max_position_embeddings=1 << 16, eos_token_id=None)
+        self.write_config()
+        run = subprocess.Popen([HEARTH, "generate", str(self.model), "-p", "the", "--max-tokens", "60000", "--kv-budget", "64",
+                                "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        interrupt_when_asked(self, run)
+        out, err = run.communicate(timeout=120)
+        self.assertEqual(run.returncode, 130, err)
+        self.assertEqual(json.loads(out)["finish"], "cancelled")
+        self.assertEqual(err, b"error: interrupted\n")
+        with open("/dev/full", "w") as full:
+            for words in (["-p", "the", "--max-tokens", "2"], ["-p", "the", "--temp", "-1"]):
+                run = subprocess.run([HEARTH, "generate", str(self.model), *words, "--json"], stdout=full,
+                                     stderr=subprocess.PIPE, text=True)
+                self.assertNotEqual(run.returncode, 0)
+                self.assertTrue(run.stderr.startswith("error: "), run.stderr)
+
+
 class BadInput(Folder):
+    def test_numbers(self):
+        for words, says in (
+                (["--seed", "-1"], "--seed must be a whole number from 0 to 18446744073709551615, got '-1'"),
+                (["--seed", 1 << 64], "--seed must be a whole number from 0"), (["--seed", "x"], "--seed must be a whole number"),
+                (["--temp", ""], "--temp must be a number, got ''"), (["--temp", "nan"], "--temp must be a number"),
+                (["--max-tokens", ""], "--max-tokens must be a whole number, got ''"),
+                (["--max-tokens", "1.5"], "--max-tokens must be a whole number"),
+                (["--max-tokens", "0x10"], "--max-tokens must be a whole number"),
+                (["--max-tokens", "99999999999"], "--max-tokens must be from 1 to 2147483647, got 99999999999"),
+                (["--logprobs", "-1"], "--logprobs must be from 0"), (["--top-k", "-1"], "--top-k must be from 0"),
+                (["--top-p", "2"], "--top-p must be in (0, 1], got 2"), (["--repeat-penalty", "0"], "--repeat-penalty must be"),
+                (["--temp", "-1"], "--temp must be 0 or more, got -1"), (["--stop", ""], "--stop must be some text"),
+                (["--logit-bias", "5=nan"], "--logit-bias must be ID=VALUE"), (["--threads", "4 "], "--threads must be a whole")):
+            self.refused("generate", self.model, "-p", "a", *words, says=says)
+        self.assertEqual(len(self.generate("-p", "a", "--max-tokens", "010")["ids"]), 10)
+        self.assertEqual(len(self.generate("-p", "a", "--max-tokens", "+3")["ids"]), 3)
+
+    def test_a_list_takes_one_word_each_time(self):
+        free = self.generate("-p", "the", "--max-tokens", "12")
+        word = re.search(r"[!-~]{2}", free["text"][1:]).group()
+        run = hearth("generate", "--stop", word, self.model, "-p", "the", "--max-tokens", "12", "--quiet")
+        self.assertEqual(run.stdout, free["text"][:free["text"].index(word)] + "\n")
+        # Brackets are text.
+        for stop in (f"[{word}]", f"[{word},{word}]"):
+            self.assertEqual(self.generate("-p", "the", "--max-tokens", "12", "--stop", stop)["text"], free["text"])
+
+    def test_wrong_flags_do_not_wait_for_the_weights(self):
+        name = "model.layers.0.mlp.down_proj.weight"
+        begin = self.header[name]["data_offsets"][0]
+        nan = {"F32": struct.pack("<f", math.nan), "BF16": b"\xc0\x7f", "F16": b"\x00\x7e"}[self.header[name]["dtype"]]
+        self.data[begin:begin + len(nan)] = nan
+        self.write_weights()
+        self.refused("generate", self.model, "-p", "a", says="finite")
+        (self.root / "s.json").write_text("{")
+        for words, says in (
+                (["-p", "a", "--temp", "-1"], "--temp"), (["-p", "a", "--stop", ""], "--stop"),
+                (["--file", "/nonexistent"], "there is no prompt at '/nonexistent'"),
+                (["--file", self.root], "the prompt must be a file"), (["--ids", "1,x"], "--ids"), (["--ids", "1,999"], "999"),
+                (["-p", "a", "--prefix-dir", "/proc/x"], "--prefix-dir"), (["-p", ""], "the prompt is empty"),
+                (["-p", "a", "--schema", self.root / "s.json"], "s.json:1:2"), (["-p", "a", "--logit-bias", "999=1"], "999"),
+                (["-p", "the cat " * 4000], "the model's context of"), (["-p", "a", "--system", "b"], "no chat template"),
+                (["-p", "a", "--draft", self.root / "none"], "none"), (["-p", "a", "--adapter", self.root / "none"], "none"),
+                (["-p", "a", "-t", self.root / "none"], "there is no tokenizer at"),
+                (["-p", "a", "--tools", self.root / "none"], "there is no list of tools at")):
+            self.refused("generate", self.model, *words, says=says)
+        for words, says in ((["--temp", "-1"], "--temp"), (["--stop", ""], "--stop"), (["--regex", "("], ""),
+                            (["--system", "x"], "chat template"), (["--load", self.root / "none"], "no conversation at"),
+                            (["--load", "-"], "--load needs a file"), (["--raw", "--system", "x"], "--raw leaves out")):
+            self.refused("chat", self.model, *words, says=says)
+
+    def test_what_is_out_of_reach(self):
+        loop = self.root / "loop"
+        loop.symlink_to(loop)
+        self.refused("generate", loop, "-p", "a", says=["the model at", "is out of reach", "symbolic links"])
+        self.refused("generate", "x" * 300, "-p", "a", says="is out of reach")
+        self.refused("generate", self.model, "--file", loop, says="the prompt at")
+        run = self.refused("generate", "some-org/some-model", "-p", "a", says="no such model folder")
+        self.assertIn("hf:some-org/some-model", run.stderr)
+        self.assertNotIn("hf:", hearth("generate", "./some-model", "-p", "a").stderr)
+        shut = self.root / "shut"
+        shutil.copytree(self.model, shut)
+        shut.chmod(0)
+        self.addCleanup(shut.chmod, 0o700)
+        if os.geteuid() != 0:
+            self.refused("generate", shut, "-p", "a", says="is out of reach: Permission denied")
+
+    def test_pipes(self):
+        read, write = os.pipe()
+        os.write(write, b"the dog\n")
+        os.close(write)
+        words = ["generate", self.model, "--file", f"/dev/fd/{read}", "--max-tokens", "4", "--json"]
+        run = subprocess.run([HEARTH, *map(str, words)], capture_output=True, pass_fds=[read])
+        os.close(read)
+        want = self.generate("-p", "the dog", "--max-tokens", "4")["ids"]
+        self.assertEqual(json.loads(run.stdout)["ids"], want)
+        # The end of the last line is none of the prompt.
+        self.assertEqual(self.generate("-p", "-", "--max-tokens", "4", stdin="the dog\r\n")["ids"], want)
+        # A pipe in a model's folder is not waited at.
+        (self.model / "config.json").unlink()
+        os.mkfifo(self.model / "config.json")
+        self.refused("generate", self.model, "-p", "a", says="config.json: must be a regular file")
+
     def test_prompts(self):
         self.refused("generate", self.model, says="give the prompt by one of")
         self.refused("generate", self.model, "-p", "a", "--ids", "1", says="give the prompt by one of")
@@ -184,8 +337,7 @@ class BadInput(Folder):
         self.refused("generate", self.model, "--ids", "1,x", says="--ids must be numbers")
         self.refused("generate", self.model, "--ids", self.VOCAB, says=["from 0 to 299", "300"])
         self.refused("generate", self.model, "-p", "the cat " * 4000, says="the model's context of")
-        self.refused("generate", self.model, "-p", "a", "--temp", "-1", says="temperature must be 0 or more")
-        self.refused("generate", self.model, "-p", "a", "--max-tokens", "0", says="at least 1")
+        self.refused("generate", self.model, "-p", "a", "--max-tokens", "0", says="from 1 to")
         self.refused("generate", self.model, "-p", "a", "--raw", "--system", "x", says="--system")
 
     def test_no_tokenizer(self):
@@ -210,6 +362,7 @@ class BadInput(Folder):
                 ("model_type", "frobnicator", ["frobnicator", "llama", "qwen2", "gpt2"]),
                 ("attention_sinks_of_doom", 3, ["attention_sinks_of_doom", "config.json"]),
                 ("hidden_size", "wide", ["hidden_size", "config.json"]),
+                ("rope_parameters", {"rope_type": "default", "rope_theta": 0}, ["rope_theta", "must be above 1", "config.json"]),
                 ("vocab_size", 200, ["the tokenizer has ids up to", "200 rows"])):
             before = dict(self.config)
             self.config[key] = value
@@ -279,7 +432,7 @@ class EvalPpl(Folder):
         eval_ppl = ["eval", "ppl", self.model, "--text"]
         (self.root / "empty.txt").write_text("")
         self.refused(*eval_ppl, self.root / "empty.txt", says="no text")
-        self.refused(*eval_ppl, self.root / "absent.txt", says="absent.txt", code=1)
+        self.refused(*eval_ppl, self.root / "absent.txt", says="absent.txt")
         self.refused(*eval_ppl, text, "--ctx", 1 << 20, says="the model's context of")
         self.refused(*eval_ppl, text, "--ctx", 1, says="--ctx must be 2 or more")
         self.refused(*eval_ppl, text, "--ctx", 32, "--stride", 32, says="the stride must be from 1 to 31")

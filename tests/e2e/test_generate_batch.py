@@ -8,10 +8,12 @@ import subprocess
 import time
 import unittest
 
-from test_generate import HEARTH, Folder, hearth
+from test_generate import HEARTH, TEMPLATE, Folder, hearth, interrupt_when_asked
 
 
-class Batch(Folder):
+class BatchFolder(Folder):
+    """A model with a place for prompts and answers."""
+
     def setUp(self):
         super().setUp()
         self.prompts = self.root / "prompts.jsonl"
@@ -30,6 +32,8 @@ class Batch(Folder):
         self.assertEqual(len({line["id"] for line in lines}), len(lines))
         return {line["id"]: line for line in lines}
 
+
+class Batch(BatchFolder):
     def test_each_answer_is_the_one_it_gets_alone(self):
         lines = [{"id": f"q{i}", "prompt": "the cat " * (i + 1), "max_tokens": 4 + i} for i in range(5)]
         lines.append({"prompt": "the dog", "temperature": 0.9, "seed": 7})
@@ -56,7 +60,7 @@ class Batch(Folder):
     def test_a_measured_batch_is_printed(self):
         self.write([{"id": i, "prompt": f"the {i}"} for i in range(9)])
         run = self.batch("--max-tokens", "4")
-        self.assertRegex(run.stderr, r"batch \d+ of 1, .*tokens/s, .*x batch 1; p95 [\d.]+ ms a token against")
+        self.assertRegex(run.stderr, r"batch \d+ of 1, .*tokens/s, .*x batch 1; a step takes [\d.]+ ms, p95 [\d.]+x that, against")
         self.assertIn("9 of 9 answered", run.stderr)
 
     def test_what_is_answered_is_skipped_and_a_torn_line_is_done_again(self):
@@ -71,10 +75,94 @@ class Batch(Folder):
         self.assertEqual(self.read(), whole)
         self.assertTrue(self.answers.read_text().startswith("".join(lines[:2])))
         self.assertEqual(len(kept), 2)
-        again = json.loads(self.batch("--json").stdout)
+        again = json.loads(self.batch("--max-tokens", "4", "--json").stdout)
         self.assertEqual((again["answered"], again["skipped"]), (0, 4))
+        self.assertEqual(again["schema"], "hearth.generate.batch/1")
         fresh = json.loads(self.batch("--max-tokens", "4", "--json", "--force").stdout)
         self.assertEqual((fresh["answered"], fresh["skipped"]), (4, 0))
+
+    def test_equal_prompts_draw_differently_and_a_seed_repeats_it(self):
+        self.write([{"id": i, "prompt": "the"} for i in range(3)])
+        draw = ["--max-tokens", "12", "--temp", "1.2", "--batch", "1"]
+        self.batch(*draw)
+        first = self.read()
+        self.assertEqual(len({line["text"] for line in first.values()}), 3)
+        alone = self.generate("-p", "the", "--raw", *draw[:4], "--seed", first[1]["seed"])
+        self.assertEqual(alone["ids"], first[1]["ids"])
+        self.batch(*draw, "--force")
+        self.assertNotEqual({line["seed"] for line in self.read().values()}, {line["seed"] for line in first.values()})
+        self.batch(*draw, "--force", "--seed", "4")
+        fixed = self.read()
+        # The seed is the line's by its id, wherever it stands.
+        self.write([{"id": i, "prompt": "the"} for i in (2, 0, 1)])
+        self.batch(*draw, "--force", "--seed", "4")
+        self.assertEqual(self.read(), fixed)
+
+    def test_keys_do_as_the_flags_do(self):
+        free = self.generate("-p", "the", "--raw", "--max-tokens", "8")
+        first = free["ids"][0]
+        middle = re.search(r"[!-~]{2}", free["text"][1:]).group()
+        cases = {
+            "bias": ({"logit_bias": {str(first): "-inf", "65": 2.5}}, ["--logit-bias", f"{first}=-inf", "--logit-bias", "65=2.5"]),
+            "stop": ({"stop": middle}, ["--stop", middle]),
+            "stops": ({"stop": ["zzz", middle]}, ["--stop", "zzz", "--stop", middle]),
+            "draw": ({"temperature": 1.3, "top_k": 9, "min_p": 0.05, "typical_p": 0.9, "top_p": 0.8, "seed": 5},
+                     ["--temp", "1.3", "--top-k", "9", "--min-p", "0.05", "--typical-p", "0.9", "--top-p", "0.8", "--seed", "5"]),
+            "again": ({"repetition_penalty": 1.5, "frequency_penalty": 0.4, "presence_penalty": 0.3},
+                      ["--repeat-penalty", "1.5", "--frequency-penalty", "0.4", "--presence-penalty", "0.3"]),
+            "probs": ({"logprobs": 2}, ["--logprobs", "2"])}
+        self.write([{"id": name, "prompt": "the", **keys} for name, (keys, flags) in cases.items()])
+        self.batch("--max-tokens", "8", "--batch", "1")
+        got = self.read()
+        for name, (keys, flags) in cases.items():
+            alone = self.generate("-p", "the", "--raw", "--max-tokens", "8", *flags)
+            self.assertEqual(got[name]["ids"], alone["ids"], name)
+            self.assertEqual(got[name]["text"], alone["text"], name)
+            self.assertEqual(got[name].get("logprobs"), alone.get("logprobs"), name)
+
+    def test_a_first_line_that_cannot_run_does_not_end_the_others(self):
+        self.write([{"id": "long", "prompt": "the cat " * 4000}, {"id": "none", "prompt": ""}] +
+                   [{"id": i, "prompt": f"the {i}"} for i in range(8)])
+        run = self.batch("--max-tokens", "2", "--json", code=1)
+        document = json.loads(run.stdout)  # one, however it ended
+        self.assertEqual((document["answered"], document["failed"]), (10, 2))
+        self.assertIn("error: 2 requests failed", run.stderr)
+        self.assertEqual(len([line for line in self.read().values() if "text" in line]), 8)
+
+    def test_a_batch_larger_than_the_queue(self):
+        self.write([{"id": i, "prompt": "a"} for i in range(700)])
+        self.batch("--max-tokens", "1", "--batch", "300")
+        self.assertEqual(len(self.read()), 700)
+
+    def test_ctrl_c_while_batches_are_measured(self):
+        self.config["max_position_embeddings"] = 1 << 14
+        self.write_config()
+        self.write([{"id": i, "prompt": "the cat " * 30} for i in range(64)])
+        words = ["generate", self.model, "--jsonl", self.prompts, "-o", self.answers, "--raw", "--threads", "1"]
+        run = subprocess.Popen([HEARTH, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        interrupt_when_asked(self, run)
+        out, err = run.communicate(timeout=120)
+        self.assertEqual(run.returncode, 130, err)
+        if b"batch " not in err:  # it was still measuring
+            self.assertFalse(self.answers.exists())
+
+    def test_system_and_raw_with_messages(self):
+        (self.model / "chat_template.jinja").write_text(TEMPLATE)
+        own = [{"role": "system", "content": "own"}, {"role": "user", "content": "hi"}]
+        self.write([{"id": "a", "messages": own[1:]}, {"id": "b", "messages": own}, {"id": "c", "prompt": "hi"},
+                    {"id": "d", "messages": [{"role": "user", "content": [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]}]}])
+        words = ["generate", self.model, "--jsonl", self.prompts, "-o", self.answers, "--max-tokens", "4", "--batch", "1"]
+        run = hearth(*words, "--system", "be")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        got = self.read()
+        for name, prompt in (("a", "<system>be<user>hi<assistant>"), ("b", "<system>own<user>hi<assistant>"),
+                             ("c", "<system>be<user>hi<assistant>"), ("d", "<system>be<user>hi<assistant>")):
+            ids = hearth("tokenizer", "encode", "-t", self.model, "--no-special", stdin=prompt).stdout.split()
+            alone = self.generate("--ids", ",".join(ids), "--max-tokens", "4")
+            self.assertEqual(got[name]["ids"], alone["ids"])
+        self.refused(*words, "--raw", "--force", says=["prompts.jsonl:1: --raw continues a text"])
+        (self.model / "chat_template.jinja").unlink()
+        self.refused(*words, "--force", says="has no chat template")
 
     def kill(self, how):
         self.write([{"id": i, "prompt": f"the {i}", "max_tokens": 20} for i in range(20)])
@@ -115,11 +203,27 @@ class Batch(Folder):
     def test_bad_lines_are_refused_with_their_number(self):
         command = ["generate", self.model, "--jsonl", self.prompts, "-o", self.answers]
         for line, says in (
-                ('{"prompt": 3}', "prompt must be a string"), ('{"id": 1}', "one of prompt and messages"),
-                ('{"prompt": "a", "promt": "b"}', "there is no key 'promt'"), ("[1]", "must be an object"),
-                ('{"prompt": "a", "max_tokens": -1}', "max_tokens must be a whole number"),
+                ('{"prompt": 3}', "'prompt' must be a string"), ('{"id": 1}', "one of prompt and messages"),
+                ('{"prompt": "a", "promt": "b"}', "did you mean 'prompt'"), ("[1]", "must be an object"),
+                ('{"prompt": "a", "max_tokens": -1}', "'max_tokens' must be a whole number"),
+                ('{"prompt": "a", "max_tokens": 0}', "'max_tokens' must be a whole number from 1"),
+                ('{"prompt": "a", "temperature": -1}', "'temperature' must be 0 or more, got -1"),
+                ('{"prompt": "a", "repetition_penalty": 0}', "'repetition_penalty' must be more than 0"),
+                ('{"prompt": "a", "seed": -1}', "'seed' must be a whole number from 0"),
+                ('{"prompt": "a", "seed": 1e30}', "'seed' must be a whole number from 0"),
+                ('{"prompt": "a", "stop": ""}', "'stop' must be a text or a list of texts, none empty"),
+                ('{"prompt": "a", "logit_bias": {"x": 1}}', "'logit_bias' must have token ids"),
+                ('{"prompt": "a", "logit_bias": {"1": "inf"}}', "'logit_bias' must have numbers"),
                 ('{"id": "x", "prompt": "a"}', 'an earlier line has the id "x" too'), ('{"id": {}, "prompt": "a"}', "id"),
-                ("{", "prompts.jsonl:2")):
+                ('{"prompt": "a", "prompt": "b"}', '"prompt" is given twice'),
+                ('{"prompt": "a"}\0{"prompt": "b"}', "NUL"),
+                ('{"messages": []}', "at least one message"), ('{"messages": ["hi"]}', "messages[0] must be an object"),
+                ('{"messages": [{"role": "user"}]}', "'messages[0].content' is missing"),
+                ('{"messages": [{"role": 3, "content": "a"}]}', "'messages[0].role' must be a string"),
+                ('{"messages": [{"role": "king", "content": "a"}]}', "must be system, developer, user"),
+                ('{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}', "must be text"),
+                ('{"prompt": "a", "tools": {}}', "'tools' must be a list"),
+                ("{", "prompts.jsonl:2:2: not JSON")):
             self.prompts.write_text('{"id": "x", "prompt": "fine"}\n' + line + "\n")
             self.refused(*command, says=[says, "prompts.jsonl:2"])
         self.write([{"prompt": "a"}])
@@ -141,6 +245,21 @@ class Controls(Folder):
             self.assertEqual(self.generate(*words, "--ngram", "2")["ids"], want)
             self.assertEqual(self.generate(*words, "--draft", self.model)["ids"], want)
         self.refused("generate", self.model, "-p", "a", "--ngram", "2", "--draft", self.model, says="--draft and --ngram")
+
+    def test_guesses_are_counted(self):
+        words = ["-p", "the cat sat on the mat", "--max-tokens", "40"]
+        self.assertNotIn("guesses", self.generate(*words))
+        for how in (["--ngram", "2"], ["--draft", self.model]):
+            guesses = self.generate(*words, *how)["guesses"]
+            self.assertGreaterEqual(guesses["drafted"], guesses["accepted"])
+        # A model is right about itself.
+        self.assertGreater(guesses["accepted"], 0)
+        run = hearth("generate", self.model, *words, "--draft", self.model, "--verbose")
+        self.assertRegex(run.stderr, r"guesses: \d+ made, \d+ right \(\d+ %\)")
+        (self.root / "p.jsonl").write_text('{"prompt": "the cat sat on the mat"}\n')
+        run = hearth("generate", self.model, "--jsonl", self.root / "p.jsonl", "-o", self.root / "a.jsonl", "--draft", self.model,
+                     "--json")
+        self.assertGreater(json.loads(run.stdout)["guesses"]["drafted"], 0)
 
     def test_a_pattern_holds(self):
         for draw in ([], ["--temp", "1.5", "--seed", "5"]):
@@ -166,7 +285,7 @@ class Controls(Folder):
         once = self.generate(*words, "--frequency-penalty", "1000")["ids"]
         self.assertEqual(len(set(once)), 6)
         self.refused("generate", self.model, "-p", "a", "--logit-bias", "x=1", says="ID=VALUE")
-        self.refused("generate", self.model, "-p", "a", "--typical-p", "0", says="typical_p")
+        self.refused("generate", self.model, "-p", "a", "--typical-p", "0", says="--typical-p")
 
     def test_the_kv_formula_is_printed(self):
         run = hearth("generate", self.model, "-p", "the", "--max-tokens", "4")
@@ -178,6 +297,59 @@ class Controls(Folder):
             product *= int(number)
         self.assertEqual(document["kv_bytes"], product)
         self.assertEqual(int(found[4]), document["prompt_tokens"] + 3)
+
+
+class Tools(Folder):
+    """One token of the vocabulary is a whole call, and a bias makes it come."""
+
+    CALL = '<tool_call>{"name": "add", "arguments": {"x": 1}}</tool_call>'
+    TEMPLATE = "{% if tools %}{{ tools | tojson }}<tool_call>{% endif %}" + TEMPLATE
+    LIST = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+
+    def setUp(self):
+        super().setUp()
+        (self.model / "chat_template.jinja").write_text(self.TEMPLATE)
+        run = hearth("tokenizer", "train", self.root / "text.txt", "--vocab", self.VOCAB, "--special", "<|end|>", "--special",
+                     self.CALL, "-o", self.model / "tokenizer.json", "--quiet", "--force")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        added = json.loads((self.model / "tokenizer.json").read_text())["added_tokens"]
+        self.call = next(t["id"] for t in added if t["content"] == self.CALL)
+        self.tools = self.root / "tools.json"
+        self.tools.write_text(json.dumps(self.LIST))
+
+    def test_calls_are_told_from_text(self):
+        words = ["-p", "hi", "--max-tokens", "1", "--logit-bias", f"{self.call}=1000"]
+        self.assertNotIn("tool_calls", self.generate(*words))
+        made = self.generate(*words, "--tools", self.tools)
+        self.assertEqual((made["finish"], made["text"]), ("tool_calls", ""))
+        self.assertEqual(made["tool_calls"], [{"id": "call_0", "type": "function",
+                                               "function": {"name": "add", "arguments": '{"x":1}'}}])
+        prompt = json.dumps(self.LIST) + "<tool_call><user>hi<assistant>"
+        ids = hearth("tokenizer", "encode", "-t", self.model, "--no-special", stdin=prompt).stdout.split()
+        self.assertEqual(made["prompt_tokens"], len(ids))
+        plain = hearth("generate", self.model, *words, "--tools", self.tools, "--quiet")
+        self.assertEqual(json.loads(plain.stdout), made["tool_calls"][0])
+        # The call and its result go back as messages.
+        lines = [{"id": "own", "prompt": "hi", "tools": self.LIST}, {"id": "back", "messages": [
+            {"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": made["tool_calls"]},
+            {"role": "tool", "tool_call_id": "call_0", "content": "2"}]}]
+        (self.root / "p.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        run = hearth("generate", self.model, "--jsonl", self.root / "p.jsonl", *words[2:])
+        got = {line["id"]: line for line in map(json.loads, run.stdout.splitlines())}
+        self.assertEqual(got["own"]["tool_calls"], made["tool_calls"])
+        self.assertEqual(got["own"]["finish"], "tool_calls")
+        self.assertEqual(got["back"]["finish"], "length")
+
+    def test_what_cannot_be(self):
+        words = ["generate", self.model, "-p", "a", "--tools", self.tools]
+        self.refused(*words, "--raw", says="--tools needs a chat template")
+        self.refused(*words, "--regex", "a", says="no room for a tool call")
+        (self.model / "chat_template.jinja").write_text(TEMPLATE)
+        self.refused(*words, says="knows no tools")
+        self.tools.write_text('[{"type": "function"}]')
+        self.refused(*words, says=["tools.json", "'tools[0].function' is missing"])
+        self.tools.write_text("{}")
+        self.refused(*words, says=["tools.json", "must be a list"])
 
 
 class Stories(unittest.TestCase):

@@ -171,6 +171,39 @@ class Works(Pull):
         self.blob("model.safetensors").unlink()
         self.fails("a file of weights is missing", "--offline", code=2)
 
+    def test_a_cache_without_the_tokenizer_is_not_whole(self):
+        self.pull("--exclude", "tok*")
+        self.assertFalse((self.snapshot / "tokenizer.json").exists())
+        self.fails("a tokenizer is missing", "--offline", code=2)
+        # hf: fetches what is missing, and has the rest without it where there is no network.
+        run = self.inspect(HF_HUB_OFFLINE="1")
+        self.assertNotIn("is missing", run.err)
+        self.assertFalse((self.snapshot / "tokenizer.json").exists())
+        run = self.inspect()
+        self.assertIn("without a tokenizer: fetching it", run.err)
+        self.assert_whole()
+        before = len(self.hub.log)
+        self.assertEqual(self.pull("--offline").returncode, 0)
+        self.inspect()
+        self.assertEqual(len(self.hub.log), before)
+
+    def test_a_model_that_has_no_tokenizer_is_whole(self):
+        files = {name: data for name, data in FILES.items() if name != "tokenizer.json"}
+        repo = self.hub.add("org/bare", files)
+        self.pull(name="org/bare")
+        absent = self.cache / "models--org--bare/.no_exist" / repo.commit / "tokenizer.json"
+        self.assertEqual(absent.read_bytes(), b"")
+        before = len(self.hub.log)
+        run = self.pull("--offline", name="org/bare")
+        self.assertEqual(run.returncode, 0, run.err)
+        self.inspect("hf:org/bare")
+        self.assertEqual(len(self.hub.log), before)
+
+    def inspect(self, name="hf:org/name", **more):
+        process = self.start("inspect", name, **more)
+        process.err = process.communicate(timeout=60)[1].decode()
+        return process
+
     def test_cache_folder_of_the_environment(self):
         for more, place in (({"HF_HUB_CACHE": "$HF_HOME/a"}, "a"), ({"HF_HOME": str(self.root / "b")}, "b/hub")):
             self.assertEqual(self.pull(**more).returncode, 0)
@@ -276,7 +309,8 @@ class Refusals(Pull):
             if "lfs" in entry:
                 entry["lfs"]["size"] = 1 << 49
         self.hub.rule("GET", "/tree/", lambda h: h.reply_json(tree) or True)
-        self.fails("512.0 TiB more in")
+        run = self.fails("512.0 TiB more in")
+        self.assertIn("64.0 MiB are to stay free there", run.err)
         self.assert_nothing_in_place()
 
     def test_listings_that_lie(self):
@@ -372,7 +406,8 @@ class Bodies(Pull):
         self.fails("more bytes come than its 3000000")
         self.hub.rules = []
         self.hub.rule("GET", self.WAY, lambda h: h.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n" + WEIGHTS[:9]) or True)
-        self.fails("ended 2.9 MiB before the end", "--retries", 1)
+        run = self.fails("ended 2.9 MiB before the end", "--retries", 1)
+        self.assertIn("'model.safetensors' of org/name", run.err)
         self.assert_nothing_in_place()
 
     def test_chunks_and_no_length_are_fine(self):

@@ -1,8 +1,10 @@
 """hearth serve over loopback: the known text, streamed and not, keys, limits, signals; and bad flags in one clear line."""
+import contextlib
 import http.client
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -43,6 +45,36 @@ def events(raw):
     lines = [line[6:] for line in raw.split("\n\n") if line.startswith("data: ")]
     assert lines[-1] == "[DONE]", raw[-300:]
     return [json.loads(line) for line in lines[:-1]]
+
+
+MISTRAL_TEMPLATE = """{%- for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }}[/INST]
+{%- elif m.tool_calls %}[TOOL_CALLS] [
+{%- for c in m.tool_calls %}{% if c.id | length != 9 %}{{ raise_exception('ids must have nine letters') }}{% endif %}
+{{- c.function | tojson }}{% endfor %}]</s>
+{%- elif m.role == 'tool' %}
+{%- if m.tool_call_id | length != 9 %}{{ raise_exception('ids must have nine letters') }}{% endif %}[TOOL_RESULTS] {{ m.content }}
+{%- endif %}{% endfor %}{% if tools %}[AVAILABLE_TOOLS] {{ tools | tojson }}{% endif %}"""
+
+
+@contextlib.contextmanager
+def slow_stream(server):
+    """A client in the middle of an answer that is too long to end before it is read."""
+    body = json.dumps({"model": server.model, "prompt": "the", "max_tokens": 900, "stream": True, "n": 12, "logprobs": 64,
+                       "seed": 1, "logit_bias": {"299": -100}})
+    with socket.socket() as client:
+        # Else the system's own buffers would hold most of it.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        client.settimeout(120)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                       f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        client.recv(4096)
+        yield client
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class KnownText(unittest.TestCase):
@@ -106,8 +138,8 @@ class Served(test_generate.Folder):
         self.config["max_position_embeddings"] = 1024
         self.write_config()
 
-    def serve(self, *flags):
-        server = serve_process.Server(self.model, *flags)
+    def serve(self, *flags, **how):
+        server = serve_process.Server(self.model, *flags, **how)
         self.addCleanup(server.__exit__)
         return server
 
@@ -166,6 +198,98 @@ class Served(test_generate.Folder):
         body.pop("tool_choice")
         self.assertEqual(post(server, "/v1/chat/completions", **body)[0], 200)
 
+    def test_a_call_can_be_answered(self):
+        """Mistral's template takes ids of nine letters and digits, and raises for others."""
+        template = self.root / "mistral.jinja"
+        template.write_text(MISTRAL_TEMPLATE)
+        server = self.serve("--chat-template", template)
+        tool = {"type": "function", "function": {"name": "add", "parameters": {
+            "type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": False}}}
+        body = {"messages": [{"role": "user", "content": "go"}], "tools": [tool], "tool_choice": "required",
+                "max_tokens": 200, "seed": 3}
+        status, answer = post(server, "/v1/chat/completions", parallel_tool_calls=False, **body)
+        self.assertEqual(status, 200, answer)
+        message = answer["choices"][0]["message"]
+        calls = [call["id"] for call in message["tool_calls"]]
+        body["messages"] += [message] + [{"role": "tool", "tool_call_id": i, "content": "3"} for i in calls]
+        body.pop("tool_choice")
+        status, answer = post(server, "/v1/chat/completions", **body)
+        self.assertEqual(status, 200, answer)
+
+    def test_a_cut_call_is_not_shown(self):
+        template = self.root / "tools.jinja"
+        template.write_text(serve_process.TOOL_TEMPLATE)
+        server = self.serve("--chat-template", template)
+        tool = {"type": "function", "function": {"name": "add"}}
+        _, answer = post(server, "/v1/chat/completions", messages=[{"role": "user", "content": "go"}], tools=[tool],
+                         tool_choice="required", max_tokens=25, seed=3)
+        choice = answer["choices"][0]
+        self.assertEqual((choice["finish_reason"], choice["message"]["content"]), ("length", ""), answer)
+
+    def test_a_template_of_ones_own_has_the_models_tokens(self):
+        (self.model / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<s>", "eos_token": "</s>"}))
+        template = self.root / "own.jinja"
+        template.write_text("{{ bos_token }}{% for m in messages %}{{ m.content + eos_token }}{% endfor %}")
+        server = self.serve("--chat-template", template)
+        chat = {"messages": [{"role": "user", "content": "the"}], "max_tokens": 1}
+        status, answer = post(server, "/v1/chat/completions", **chat)
+        self.assertEqual(status, 200, answer)
+        template.write_text("{{ raise_exception('no') if messages|length > 1 }}{{ bos_token + nothing.x }}")
+        server = self.serve("--chat-template", template)
+        status, answer = post(server, "/v1/chat/completions", **chat)
+        self.assertEqual(status, 400)
+        self.assertNotIn(str(self.root), json.dumps(answer))
+
+    def test_strict_tools_are_held_to_their_schemas_or_refused(self):
+        template = self.root / "tools.jinja"
+        template.write_text(serve_process.TOOL_TEMPLATE)
+        server = self.serve("--chat-template", template)
+        tool = {"type": "function", "function": {"name": "add", "strict": True, "parameters": {"type": "banana"}}}
+        body = {"messages": [{"role": "user", "content": "go"}], "tools": [tool], "max_tokens": 2}
+        status, answer = post(server, "/v1/chat/completions", **body)
+        self.assertEqual((status, answer["error"]["param"]), (400, "tools"), answer)
+        tool["function"]["parameters"] = {"type": "object"}
+        self.assertEqual(post(server, "/v1/chat/completions", **body)[0], 200)
+
+    def test_a_grammar_that_takes_too_long_ends_its_own_request(self):
+        server = self.serve()
+        grammar = 'root ::= a\na ::= [a-z ] (a b | a c | b a | "")\nb ::= [a-z ] (b c | c | "")\nc ::= [a-z ] (c a | "")'
+        body = {"prompt": "the", "max_tokens": 900, "seed": 1}
+        status, answer = post(server, "/v1/completions", response_format={"type": "gbnf", "grammar": grammar},
+                              logit_bias={"299": -100}, **body)
+        self.assertEqual(status, 400, answer)
+        self.assertIn("ambiguous", answer["error"]["message"])
+        self.assertEqual(post(server, "/v1/completions", **body)[0], 200)
+
+    def test_an_adapter_is_the_models_own_or_has_a_name(self):
+        folder = SOURCE / "tests/golden/adapters/lora"
+        asked = {"prompt": "the cat", "max_tokens": 0, "echo": True, "logprobs": 0}
+        probs = lambda server, **more: post(server, "/v1/completions", **asked, **more)[1]["choices"][0]["logprobs"]["token_logprobs"][1:]
+        own, named = self.serve("--adapter", folder), self.serve("--adapter", f"law={folder}")
+        self.assertEqual(own.document["models"], ["model"])
+        self.assertEqual(named.document["models"], ["model", "law"])
+        plain, law = probs(named), probs(named, model="law")
+        self.assertGreater(max(abs(a - b) for a, b in zip(plain, law)), 1e-2)
+        self.assertLess(max(abs(a - b) for a, b in zip(probs(own), law)), 5e-2)
+
+    def test_verbose_says_what_was_asked_and_no_texts_or_keys(self):
+        keys = self.root / "keys"
+        keys.write_text(KEY + "\n")
+        server = self.serve("--verbose", "--api-key-file", keys)
+        body = {"model": server.model, "prompt": "the sat on", "max_tokens": 3, "logit_bias": {"299": -100}}
+        self.assertEqual(ask(server, "POST", "/v1/completions", body, key=KEY)[0], 200)
+        self.assertEqual(ask(server, "POST", "/v1/completions", body, key="a-wrong-key-0123456789")[0], 401)
+        self.assertEqual(ask(server, "GET", "/health")[0], 200)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(60)
+        notes = server.notes()
+        self.assertRegex(notes, r"POST /v1/completions 200 \d+\+3 tokens \d+ ms")
+        self.assertRegex(notes, r"POST /v1/completions 401")
+        self.assertRegex(notes, r"GET /health 200")
+        self.assertIn("key that is not known", notes)
+        for secret in ("the sat on", KEY, "a-wrong-key"):
+            self.assertNotIn(secret, notes)
+
     def test_a_template_without_tools_says_so(self):
         server = self.serve()
         tool = {"type": "function", "function": {"name": "add"}}
@@ -201,6 +325,55 @@ class Served(test_generate.Folder):
         self.assertIn(b"data: [DONE]", got)
         self.assertEqual(server.process.wait(60), 0, server.notes())
 
+    def test_a_draining_server_says_so(self):
+        server = self.serve("--drain", 60, "--max-batch", 1)
+        idle = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        idle.request("GET", "/health", headers={"Host": "localhost"})
+        self.assertEqual(idle.getresponse().read(), b'{"status":"ok"}')
+        with slow_stream(server):
+            server.process.send_signal(signal.SIGTERM)
+            while ask(server, "GET", "/health")[0] == 200:
+                time.sleep(0.01)
+            self.assertEqual(ask(server, "GET", "/health"), (503, '{"status":"draining"}'))
+            self.assertEqual(post(server, "/v1/completions", prompt="the")[0], 503)
+            idle.request("GET", "/health", headers={"Host": "localhost"})
+            self.assertEqual(idle.getresponse().status, 503)
+        self.assertEqual(server.process.wait(60), 0, server.notes())
+
+    def test_answers_that_are_cut_off_are_told_and_counted(self):
+        server = self.serve("--drain", 0)
+        with slow_stream(server) as client:
+            server.process.send_signal(signal.SIGINT)
+            got = b""
+            while piece := client.recv(65536):
+                got += piece
+        self.assertIn(b'"code":"server_stopped"', got[-400:])
+        self.assertEqual(server.process.wait(60), 1, server.notes())
+        self.assertIn("1 answer was not whole after 0 s", server.notes())
+
+    def test_without_files_it_waits_and_burns_nothing(self):
+        server = self.serve(limits={resource.RLIMIT_NOFILE: (40, 40)})
+        self.assertIn("limit of open files", server.notes())
+        with contextlib.ExitStack() as clients:
+            for _ in range(80):
+                clients.enter_context(socket.create_connection(("127.0.0.1", server.port), 60))
+            before = cpu_seconds(server.process.pid)
+            time.sleep(1)
+            self.assertLess(cpu_seconds(server.process.pid) - before, 0.5)
+        self.assertEqual(ask(server, "GET", "/health")[0], 200)
+
+    def test_a_large_stream_reaches_a_client_that_is_slow_at_first(self):
+        server = self.serve()
+        with slow_stream(server) as client:
+            while "hearth_sequences_held 0\n" in (text := ask(server, "GET", "/metrics")[1]):
+                self.assertIn("hearth_requests_open 1\n", text)
+                time.sleep(0.02)
+            size, tail = 0, b""
+            while piece := client.recv(1 << 20):
+                size, tail = size + len(piece), (tail + piece)[-100:]
+        self.assertGreater(size, 3 << 20)
+        self.assertIn(b"data: [DONE]", tail)
+
     def test_sigterm_when_idle_is_quick(self):
         server = self.serve()
         with socket.create_connection(("127.0.0.1", server.port), 60):
@@ -213,8 +386,13 @@ class Served(test_generate.Folder):
             self.refused("serve", self.model, "--port", taken.getsockname()[1], says="listen on", code=1)
         self.refused("serve", self.model, "--host", "0.0.0.0", says="keys must be required")
         self.refused("serve", self.model, "--host", "example.org", "--no-auth", says="address")
+        self.refused("serve", self.model, "--host", "example.org", says="address")
         self.refused("serve", self.model, "--port", 99999, says="--port")
-        self.refused("serve", self.model, "--adapter", "x", says="NAME=FOLDER")
+        self.refused("serve", self.model, "--adapter", "=x", says="NAME=FOLDER")
+        self.refused("serve", self.model, "--adapter", "a", "--adapter", "b", says="one adapter")
+        self.refused("serve", self.model, "--adapter", "a", "--adapter", "b=c", says="exclude")
+        for flag, value in (("--timeout", 0), ("--timeout", -5), ("--drain", -5), ("--max-body", 0), ("--max-body", "10TiB")):
+            self.refused("serve", self.model, flag, value, says=flag)
         self.refused("serve", self.model, "--cors", "app.example", says="origin")
         short = self.root / "short"
         short.write_text("abc\n")

@@ -128,6 +128,27 @@ class Resume(TrainCase):
         self.assertEqual(done.returncode, 2)
         self.assert_one_line(done, f"best step {best}" if best != 12 else "checkpoint")
 
+    def test_a_best_checkpoint_that_is_damaged_is_best_no_longer(self):
+        self.train("bent", "optim.lr=1", "optim.clip=0", "optim.warmup=6", "train.eval_every=2", "train.save_every=2")
+        best = json.loads((self.root / "bent/best.json").read_text())["step"]
+        self.assertLess(best, 12)
+        weights = self.checkpoint("bent", best) / "weights.safetensors"
+        raw = bytearray(weights.read_bytes())
+        raw[-1] ^= 255
+        weights.write_bytes(raw)
+        done = self.resume("bent", "train.steps=13", "--json")
+        self.assertIn("cannot be read any more", done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["best_step"], 13)
+        self.assertEqual(json.loads((self.root / "bent/best.json").read_text())["step"], 13)
+
+    def test_a_finished_run_without_its_checkpoints_is_not_started_anew(self):
+        self.train("emptied")
+        model = (self.root / "emptied/model/model.safetensors").read_bytes()
+        shutil.rmtree(self.root / "emptied/checkpoints")
+        self.assert_one_line(self.resume("emptied", "train.steps=3", code=1), "there any more")
+        self.assertEqual(model, (self.root / "emptied/model/model.safetensors").read_bytes())
+
     def test_a_second_process_is_refused(self):
         run = self.root / "held"
         process = subprocess.Popen([HEARTH, "train", self.recipe, "-o", run, "train.steps=100000"],

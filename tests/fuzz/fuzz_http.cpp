@@ -62,7 +62,9 @@ void check(const HttpRequest& r) {
                      r.body.size() <= kLimits.max_body;
   if (!holds) std::abort();
   try {
-    hearth::serve::match_route(r.method, r.path);
+    hearth::serve::check_method(
+        hearth::serve::find_route(r.path).route, r.method
+    );
   } catch (const hearth::serve::ApiError&) {
   }
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include <sys/resource.h>
@@ -30,8 +31,23 @@ void read_memory(ProcessSample& s) {
   s.anonymous = (resident - shared) * page;
 }
 
+// Of the control group this process is in, where it has its own; else of the
+// machine, on which others may be the ones that wait.
+std::string find_pressure_file() {
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::")) continue;
+    for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+      std::string path = root + line.substr(3) + "/memory.pressure";
+      if (access(path.c_str(), R_OK) == 0) return path;
+    }
+  }
+  return "/proc/pressure/memory";
+}
+
 double read_memory_stall() {
-  std::FILE* f = std::fopen("/proc/pressure/memory", "r");
+  static const std::string path = find_pressure_file();
+  std::FILE* f = std::fopen(path.c_str(), "r");
   if (f == nullptr) return -1;
   char line[256] = {};
   double stall = -1;

@@ -15,8 +15,9 @@ struct ProcessSample {
   std::size_t anonymous = 0;       // its own, not a file's pages
   std::uint64_t major_faults = 0;  // pages that came from disk
   std::uint64_t minor_faults = 0;  // pages that were in memory already
-  // Seconds since the machine started in which some task waited for memory;
-  // negative where the system does not tell.
+  // Seconds in which some task of this process's control group (else of the
+  // machine) waited for memory, since that began; negative where the system
+  // does not tell.
   double memory_stall = -1;
   double cpu = 0;  // seconds of this process
 };
