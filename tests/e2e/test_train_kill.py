@@ -26,7 +26,7 @@ class Kill(TrainCase):
         self.start(run, *WORDS, seconds=0.5 * whole)
         while kills < KILLS or not self.finished(run):
             if self.finished(run):
-                # It got through: all its checkpoints go, and it begins anew.
+                # It got through: all its checkpoints and its model go, and it begins anew.
                 ends += 1
                 self.assert_same_end("whole", "killed", 120)
                 self.cut_back(run)
@@ -57,8 +57,8 @@ class Kill(TrainCase):
         return (run / "checkpoints/step-000120").is_dir()
 
     def cut_back(self, run):
-        for folder in (run / "checkpoints").iterdir():
-            shutil.rmtree(folder)
+        for folder in [*(run / "checkpoints").iterdir(), run / "model"]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
