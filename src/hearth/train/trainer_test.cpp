@@ -281,9 +281,7 @@ TEST_F(TrainerTest, ABrokenBestIsPutRightOrDoneWithout) {
   EXPECT_FALSE(best_checkpoint(path("best")));
   EXPECT_TRUE(finish());
   EXPECT_TRUE(said("the best is looked for anew")) << notes_;
-  fs::remove_all(checkpoint_path(path("best"), 2));
-  EXPECT_TRUE(finish());
-  EXPECT_FALSE(best_checkpoint(path("best")));
+  EXPECT_GT(best_checkpoint(path("best"))->step, 2);
 }
 
 TEST_F(TrainerTest, ARunWithoutAWholeCheckpointIsNotStartedAnew) {
