@@ -7,7 +7,7 @@ Json scalar_to_json(const YamlNode& node) {
   if (node.quoted) return node.scalar;
   if (node.scalar == "true") return true;
   if (node.scalar == "false") return false;
-  const Json number = Json::parse(node.scalar, nullptr, false);
+  Json number = Json::parse(node.scalar, nullptr, false);
   if (number.is_number()) return number;
   return node.scalar;
 }

@@ -29,7 +29,7 @@ float LoraConfig::scale() const {
   return static_cast<float>(alpha / (rslora ? std::sqrt(r) : r));
 }
 
-void LoraConfig::fields(FieldVisitor& v) {
+void LoraConfig::form_fields(FieldVisitor& v) {
   v("rank", rank, "inner width of the adapters", between(1, 4096));
   v("alpha", alpha, "scale: the adapter counts alpha / rank", positive());
   v("dropout", dropout, "of the adapter's input", between(0, 0.99));

@@ -24,7 +24,7 @@ struct LoraConfig {
   std::vector<std::string> targets = {"q_proj", "v_proj"};
 
   float scale() const;
-  void fields(FieldVisitor& v);
+  void form_fields(FieldVisitor& v);  // for a section that has more
 };
 
 class Lora {

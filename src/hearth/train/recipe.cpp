@@ -57,7 +57,7 @@ void TrainSection::fields(FieldVisitor& v) {
 }
 
 void LoraSection::fields(FieldVisitor& v) {
-  nn::LoraConfig::fields(v);
+  form_fields(v);
   v("quantize_base", quantize_base,
     "bits the base is rounded to on the way in, 4 or 8; 0: as it is",
     between(0, 8));
