@@ -49,7 +49,7 @@ struct Event {
   std::string error;  // why it failed; empty when it did not. A request that
                       // failed has Finish::cancelled
   bool request_at_fault = false;  // it failed for what it asked for
-  std::string hint;   // what to do about it, where somebody knows
+  std::string hint;               // what to do about it, where somebody knows
   int prompt_tokens = 0, cached_tokens = 0, made_tokens = 0;
 };
 
