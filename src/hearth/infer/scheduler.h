@@ -39,6 +39,9 @@ class Scheduler {
   EngineStats stats() const;
 
  private:
+  // Fewer tokens in common are not worth a fork.
+  static constexpr int kLeastShared = 16;
+
   using JobPtr = std::unique_ptr<Job>;
   struct Feed {
     Job* job;

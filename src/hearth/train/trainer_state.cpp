@@ -120,7 +120,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 
 void Trainer::settle_best() {
   const bool known = std::isfinite(best_valid_);
-  if (known && is_whole(checkpoint_path(run_.path(), best_step_))) {
+  // The one that it goes on from was just read.
+  const std::string path = checkpoint_path(run_.path(), best_step_);
+  const bool there = known && std::filesystem::exists(path);
+  if (there && (best_step_ == step_ || is_whole(path))) {
     return set_best(run_.path(), {.step = best_step_, .loss = best_valid_});
   }
   if (known) {
