@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,9 +18,11 @@
 namespace hearth {
 namespace {
 
+constexpr std::string_view kTemporary = ".tmp-";
+
 std::string temporary_name(const std::string& path) {
   static std::atomic<int> count{0};
-  return fmt::format("{}.tmp-{}-{}", path, getpid(), count++);
+  return fmt::format("{}{}{}-{}", path, kTemporary, getpid(), count++);
 }
 
 // A rename is on disk only when the folder that holds it is.
@@ -53,6 +57,28 @@ void AtomicFile::commit() {
   }
   temporary_.clear();
   sync_folder_of(path_);
+}
+
+bool is_unfinished(std::string_view name) {
+  const std::size_t at = name.rfind(kTemporary);
+  if (at == 0 || at == std::string_view::npos) return false;
+  name.remove_prefix(at + kTemporary.size());
+  const std::size_t dash = name.find('-');
+  return dash != 0 && dash != std::string_view::npos &&
+         dash + 1 < name.size() && dash == name.rfind('-') &&
+         name.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
+void remove_unfinished(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    if (is_unfinished(entry.path().filename().string())) {
+      found.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : found) fs::remove(path, none);
 }
 
 void write_file_atomically(const std::string& path, std::string_view text) {

@@ -30,6 +30,12 @@ class AtomicFile {
   FileHandle file_;
 };
 
+// Whether the name is one of those temporary files, which only a process that
+// was killed leaves.
+bool is_unfinished(std::string_view name);
+// Removes them from the folder. For the one process that writes there.
+void remove_unfinished(const std::string& folder);
+
 void write_file_atomically(const std::string& path, std::string_view text);
 // The whole file as text. Throws FormatError when it is larger than max_bytes.
 std::string read_text_file(

@@ -32,4 +32,11 @@ IoError IoError::from_errno(std::string_view action, std::string_view path) {
   return IoError(fmt::format("cannot {} {}: {}", action, path, reason), hint);
 }
 
+std::string plain_message(std::string_view what) {
+  const auto end = what.find("] ");
+  const bool placed = what.starts_with('[') && end != what.npos &&
+                      what.substr(0, end).find(' ') == what.npos;
+  return std::string(placed ? what.substr(end + 2) : what);
+}
+
 }  // namespace hearth

@@ -69,4 +69,8 @@ class Interrupted : public Error {
   using Error::Error;
 };
 
+// A message without the place in our code that it begins with, for those who
+// only gave the input.
+std::string plain_message(std::string_view what);
+
 }  // namespace hearth

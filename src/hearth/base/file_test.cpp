@@ -81,6 +81,20 @@ TEST_F(Files, AnUncommittedVersionLeavesNoTrace) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(Files, WhatAKilledWriterLeftIsKnownByItsName) {
+  EXPECT_TRUE(is_unfinished("a.json.tmp-12-0"));
+  for (const char* other :
+       {"a.json", "a.tmp", "a.tmp-", "a.tmp-12", "a.tmp-12-", "a.tmp--3",
+        "a.tmp-1-2-3", "a.tmp-1-x", ".tmp-1-2"}) {
+    EXPECT_FALSE(is_unfinished(other)) << other;
+  }
+  write_file_atomically(at("a"), "whole");
+  write_file_atomically(at("a.tmp-12-0"), "ha");
+  remove_unfinished(at(""));
+  EXPECT_EQ(entries(), 1u);
+  remove_unfinished(at("none"));
+}
+
 // A writer that is killed at any moment leaves the old or the new version.
 TEST_F(Files, AKilledWriterNeverLeavesAMixture) {
   const std::string old_text(1 << 20, 'o'), new_text(1 << 20, 'n');

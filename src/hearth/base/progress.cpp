@@ -95,6 +95,8 @@ std::string Progress::line(int width) const {
   const bool running = options_.total > done_ && rate > 0;
   tail += running ? "  " + format_seconds((total - done) / rate) + " left"
                   : "  " + format_seconds(seconds);
+  // What counts nothing says how long it has taken.
+  if (options_.total == 0 && done_ == 0) tail = format_seconds(seconds);
   const std::size_t bytes = memory_usage().total;
   if (bytes > 0) tail += "  " + format_bytes(bytes) + " in use";
   if (!note_.empty()) tail += "  " + note_;

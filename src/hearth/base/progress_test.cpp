@@ -32,6 +32,15 @@ TEST_F(ProgressTest, ShowsRateAndTimeLeft) {
   }
 }
 
+TEST_F(ProgressTest, WhatCountsNothingShowsItsTime) {
+  Progress p({.title = "measuring", .unit = "", .total = 0});
+  now += 10;
+  p.update(0, "disk");
+  const std::string line = p.line(120);
+  EXPECT_EQ(line.find("measuring 10.0 s"), 0u) << line;
+  EXPECT_TRUE(line.ends_with("disk")) << line;
+}
+
 TEST_F(ProgressTest, SilentMeansSilent) {
   use(ProgressStyle::kSilent);
   Progress p({.title = "work", .unit = "", .total = 10});

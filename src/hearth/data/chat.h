@@ -83,6 +83,16 @@ class ChatTemplate {
   Json special_tokens_;
 };
 
+// The first message whose content makes no difference to `text`, which is what
+// the template made of them all: the model would never see it. What stands
+// beside tool calls is not looked at.
+std::optional<std::size_t> unread_message(
+    const ChatTemplate& chat,
+    const Json& messages,
+    const ChatOptions& options,
+    const std::string& text
+);
+
 // The templates of a model: usually one, sometimes one more for tools.
 class ChatTemplates {
  public:

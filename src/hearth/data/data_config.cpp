@@ -32,12 +32,6 @@ std::vector<std::string> words(const YamlNode& node, std::string_view key) {
   return out;
 }
 
-bool is_share(std::string_view text) {
-  return text == "off" ||
-         (!text.empty() &&
-          text.find_first_not_of("0123456789.%") == std::string_view::npos);
-}
-
 Overlong overlong_of(const std::string& name) {
   return name == "split"      ? Overlong::kSplit
          : name == "truncate" ? Overlong::kTruncate
@@ -142,6 +136,12 @@ std::vector<DataSource> data_sources(
     }
   }
   return sources;
+}
+
+bool is_share(std::string_view text) {
+  return text == "off" ||
+         (!text.empty() &&
+          text.find_first_not_of("0123456789.%") == std::string_view::npos);
 }
 
 std::string arrangement(const DataConfig& config) {

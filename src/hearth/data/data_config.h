@@ -52,6 +52,8 @@ std::vector<DataSource> data_sources(
     const DataConfig& config,
     const std::string& generated = {}
 );
+// Whether a data.valid is a share (2%, 0.02, off) and not the name of files.
+bool is_share(std::string_view valid);
 // How rows are made: data.arrange, where auto follows data.pack.
 std::string arrangement(const DataConfig& config);
 // Whether documents are asked to be held out, by a share or by files.

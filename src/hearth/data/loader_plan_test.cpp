@@ -106,33 +106,78 @@ TEST(LoaderShapes, ProportionsHoldOnAverageWhenBlocksDoNotDivide) {
   EXPECT_EQ(shapes.guarantee(), 25u);
 }
 
-// What a short guarantee takes for the rare lengths is taken from the frequent
-// ones alike: 0.4, 0.4, 0.15, 0.05 of five steps are 1.5, 1.5, 1, 1.
-TEST(LoaderShapes, AGuaranteeTakesFromTheFrequentLengthsAlike) {
-  const ShapeSchedule shapes(
-      {{64, .4}, {128, .4}, {256, .15}, {512, .05}}, 10, RandomKey(5)
-  );
-  std::map<std::uint32_t, double> counts;
+using Shapes = std::vector<Shape>;
+
+// The share of each length, having looked for each in every window of steps.
+std::map<std::uint32_t, double> shares_of(
+    const Shapes& shapes,
+    std::uint64_t guarantee
+) {
+  const ShapeSchedule schedule(shapes, guarantee, RandomKey(5));
+  EXPECT_EQ(schedule.guarantee(), guarantee);
+  std::map<std::uint32_t, double> shares;
+  std::map<std::uint32_t, std::uint64_t> next;  // the first step not to miss
   const std::uint64_t steps = 20000;
-  for (std::uint64_t s = 0; s < steps; ++s) ++counts[shapes.length_at(s)];
-  EXPECT_NEAR(counts[64] / steps, .3, .01);
-  EXPECT_NEAR(counts[128] / steps, .3, .01);
-  EXPECT_NEAR(counts[256] / steps, .2, .001);
-  EXPECT_NEAR(counts[512] / steps, .2, .001);
+  for (std::uint64_t s = 0; s < steps; ++s) {
+    const auto length = schedule.length_at(s);
+    shares[length] += 1.0 / steps;
+    next[length] = s + 1;
+    for (const auto& shape : shapes) {
+      EXPECT_LT(s + 1, next[shape.length] + guarantee) << shape.length;
+    }
+  }
+  return shares;
+}
+
+// What a short guarantee takes for a rare length is taken from the others
+// alike: 0.05 becomes 0.1, and 0.9 are shared as 0.95 were.
+TEST(LoaderShapes, AGuaranteeTakesFromTheFrequentLengthsAlike) {
+  auto shares = shares_of({{64, .4}, {128, .4}, {256, .15}, {512, .05}}, 10);
+  EXPECT_NEAR(shares[64], .4 * .9 / .95, .001);
+  EXPECT_NEAR(shares[128], .4 * .9 / .95, .001);
+  EXPECT_NEAR(shares[256], .15 * .9 / .95, .001);
+  EXPECT_NEAR(shares[512], .1, .001);
+}
+
+TEST(LoaderShapes, AGuaranteeThatSharesKeepAnywayChangesNone) {
+  const Shapes shapes = {{32, .4}, {64, .4}, {128, .15}, {256, .05}};
+  for (const std::uint64_t guarantee : {20u, 30u, 39u}) {
+    auto shares = shares_of(shapes, guarantee);
+    for (const auto& s : shapes) {
+      EXPECT_NEAR(shares[s.length], s.probability, .001) << guarantee;
+    }
+  }
 }
 
 TEST(LoaderShapes, LengthsKeepTheirOrderOfFrequencyUnderAGuarantee) {
-  const ShapeSchedule shapes(
-      {{64, .6}, {128, .3}, {256, .06}, {512, .04}}, 19, RandomKey(6)
-  );
-  std::map<std::uint32_t, double> counts;
-  const std::uint64_t steps = 20000;
-  for (std::uint64_t s = 0; s < steps; ++s) ++counts[shapes.length_at(s)];
-  // Ten steps: 6, 3, 0.6, 0.4 become 16/3, 8/3, 1, 1.
-  EXPECT_NEAR(counts[64] / steps, 16. / 30, .01);
-  EXPECT_NEAR(counts[128] / steps, 8. / 30, .01);
-  EXPECT_NEAR(counts[256] / steps, .1, .001);
-  EXPECT_NEAR(counts[512] / steps, .1, .001);
+  auto shares = shares_of({{64, .6}, {128, .3}, {256, .06}, {512, .04}}, 19);
+  // Once in 19 steps is more than 0.04 and less than 0.06.
+  const double rest = (1 - 1. / 19) / .96;
+  EXPECT_NEAR(shares[64], .6 * rest, .001);
+  EXPECT_NEAR(shares[128], .3 * rest, .001);
+  EXPECT_NEAR(shares[256], .06 * rest, .001);
+  EXPECT_NEAR(shares[512], 1. / 19, .001);
+}
+
+TEST(LoaderShapes, TheTightestGuaranteeIsKept) {
+  for (const std::uint64_t guarantee : {5u, 6u, 7u}) {
+    shares_of({{64, .9}, {128, .05}, {256, .05}}, guarantee);
+  }
+}
+
+// A run that goes on asks for a later step first.
+TEST(LoaderShapes, AStepHasItsLengthInWhateverOrderItIsAskedFor) {
+  const Shapes shapes = {{64, .6}, {128, .3}, {256, .1}};
+  const ShapeSchedule forward(shapes, 12, RandomKey(7));
+  const ShapeSchedule backward(shapes, 12, RandomKey(7));
+  std::vector<std::uint32_t> lengths;
+  for (std::uint64_t s = 0; s < 100; ++s) {
+    lengths.push_back(forward.length_at(s));
+    EXPECT_EQ(forward.length_at(s), lengths.back());
+  }
+  for (std::uint64_t s = 100; s-- > 0;) {
+    EXPECT_EQ(backward.length_at(s), lengths[s]);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -37,13 +38,12 @@ ShapeSchedule::ShapeSchedule(
         )
     );
   }
-  if (guarantee == 0) {
-    block_ = static_cast<std::uint64_t>(std::ceil(1 / rarest - 1e-9));
-  } else {
-    // Any 2b - 1 steps in a row hold a whole block of b.
-    block_ = (guarantee + 1) / 2;
-  }
-  if (block_ < shapes_.size()) {
+  guaranteed_ = guarantee > 0;
+  // Any 2b - 1 steps in a row hold a whole block of b.
+  block_ = guaranteed_
+               ? guarantee
+               : static_cast<std::uint64_t>(std::ceil(1 / rarest - 1e-9));
+  if (guaranteed_ && guarantee < 2 * shapes_.size() - 1) {
     throw UsageError(
         fmt::format(
             "[data.loader] {} shapes need a guarantee of at least {} steps, "
@@ -113,8 +113,60 @@ void ShapeSchedule::draw(std::uint64_t block) const {
   held_ = block;
 }
 
+// The one to take now, when the k-th due of all has no more than k steps left.
+std::optional<std::size_t> ShapeSchedule::urgent() const {
+  std::vector<std::size_t> order(shapes_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return walk_.due[i]; });
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    if (walk_.due[order[k]] <= walk_.step + k) return order[0];
+  }
+  return {};
+}
+
+// Drawn among those that have come less often than their share.
+std::size_t ShapeSchedule::behind() const {
+  std::vector<double> owed;
+  double sum = 0;
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    const double share = shares_[i] / static_cast<double>(block_);
+    const double lack = share * static_cast<double>(walk_.step + 1) -
+                        static_cast<double>(walk_.counts[i]);
+    owed.push_back(std::max(0.0, lack));
+    sum += owed.back();
+  }
+  double at = RandomStream(key_.fold(walk_.step)).uniform() * sum;
+  for (std::size_t i = 0; i < owed.size(); ++i) {
+    if (at < owed[i]) return i;
+    at -= owed[i];
+  }
+  return static_cast<std::size_t>(
+      std::ranges::max_element(owed) - owed.begin()
+  );
+}
+
+void ShapeSchedule::walk_to(std::uint64_t step) const {
+  if (walk_.counts.empty() || step + 1 < walk_.step) {
+    walk_ = {};
+    walk_.counts.assign(shapes_.size(), 0);
+    walk_.due.assign(shapes_.size(), block_ - 1);
+  }
+  while (walk_.step <= step) {
+    const auto first = urgent();
+    const std::size_t next = first ? *first : behind();
+    walk_.counts[next] += 1;
+    walk_.due[next] = walk_.step + block_;
+    walk_.last = next;
+    walk_.step += 1;
+  }
+}
+
 std::uint32_t ShapeSchedule::length_at(std::uint64_t step) const {
   if (shapes_.size() == 1) return shapes_[0].length;
+  if (guaranteed_) {
+    walk_to(step);
+    return shapes_[walk_.last].length;
+  }
   if (step / block_ != held_) draw(step / block_);
   return lengths_[step % block_];
 }

@@ -1,9 +1,12 @@
 #pragma once
 // Which row length each step has, when lengths are drawn from a set. Draws are
 // stratified: a block of steps holds each length in proportion, and each at
-// least once, so a rare length never stays away. Where a block is too short for
-// that, the lengths that come more often give up the steps in proportion.
+// least once, so a rare length never stays away. Under a guarantee steps are
+// drawn one after the other, and a length that would come too late comes first;
+// the share of one that is rarer than that is raised, and the lengths that come
+// more often give up the steps in proportion.
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "hearth/base/random.h"
@@ -26,20 +29,34 @@ class ShapeSchedule {
       RandomKey key
   );
   std::uint32_t length_at(std::uint64_t step) const;
-  std::uint64_t guarantee() const { return 2 * block_ - 1; }
+  std::uint64_t guarantee() const {
+    return guaranteed_ ? block_ : 2 * block_ - 1;
+  }
   std::uint32_t longest() const;
 
  private:
+  // What came before a step.
+  struct Walk {
+    std::uint64_t step = 0;
+    std::vector<std::uint64_t> counts, due;  // due: the last step to come at
+    std::size_t last = 0;                    // of the step before
+  };
+
   std::vector<Shape> shapes_;
   std::uint64_t block_ = 1;
+  bool guaranteed_ = false;
   std::vector<double> shares_;  // of a block's steps, each at least 1
   RandomKey key_;
   // The block computed last.
   mutable std::uint64_t held_ = ~std::uint64_t{0};
   mutable std::vector<std::uint32_t> lengths_;
+  mutable Walk walk_;
 
   void share_block();
   void draw(std::uint64_t block) const;
+  void walk_to(std::uint64_t step) const;
+  std::optional<std::size_t> urgent() const;
+  std::size_t behind() const;
 };
 
 }  // namespace hearth::data

@@ -181,7 +181,9 @@ std::vector<DocumentPart> Planner::collect(PlanPosition& p) {
     fruitless = pieces.size() > had ? 0 : fruitless + 1;
     if (fruitless > order_.size()) {
       throw UsageError(
-          "[data.loader] no document of this split can be trained on"
+          "[data.loader] no document of this split can be trained on",
+          "what carries loss must lie within a row: longer rows (data.length, "
+          "train.seq_lengths) or another data.mask may help"
       );
     }
   }

@@ -75,7 +75,8 @@ HEARTH_INLINE float weigh_by_scales(
 }
 
 // Adds tokens' values times their weights; `words` words of a value from word
-// `first` on, at most kWide registers of them.
+// `first` on, at most kWide registers of them. `later` will be read next, and
+// has as many bytes as the values.
 template <class Format, int kRows, int kWide>
 HEARTH_INLINE void page_values(
     const PagedAttentionArgs& a,
@@ -86,7 +87,8 @@ HEARTH_INLINE void page_values(
     long first,
     float* out,
     long out_stride,
-    bool opens
+    bool opens,
+    const std::byte* later
 ) {
   constexpr int kE = Format::kElements;
   F32 sums[kRows][kWide * kE];
@@ -99,7 +101,9 @@ HEARTH_INLINE void page_values(
   }
   const long row = a.kv.dim * 4 / kE;
   const std::byte* p = page.values + first * 4;
+  const std::ptrdiff_t ahead = later - page.values;
   for (long t = 0; t < tokens; ++t, p += row) {
+    ask_ahead(p + ahead, kWide * kLanes * 4);
     F32 x[kWide * kE];
 #pragma GCC unroll 16
     for (int v = 0; v < kWide; ++v) {
@@ -177,17 +181,20 @@ void chunk_values(
     const Page page = page_at(a.kv, t / tokens);
     const long count = end - t < tokens ? end - t : tokens;
     const float* w = weights + (t - begin);
+    const long next = (t + kPagedChunk) / tokens;
+    const std::byte* later =
+        next < a.kv.page_count ? page_at(a.kv, next).keys : page.values;
     long first = 0;
     for (; first + kWide * kLanes <= words; first += kWide * kLanes) {
       page_values<Format, kRows, kWide>(
           a, page, w, kPagedChunk, count, first, sums + first * kE, a.kv.dim,
-          t == begin
+          t == begin, later
       );
     }
     for (; first + kLanes <= words; first += kLanes) {
       page_values<Format, kRows, 1>(
           a, page, w, kPagedChunk, count, first, sums + first * kE, a.kv.dim,
-          t == begin
+          t == begin, later
       );
     }
     if (first < words) {
@@ -227,10 +234,7 @@ void attend_rows(
   const Scorer<Format, kRows> scorer(a, rows);
   const long dim = a.kv.dim, tokens = a.kv.page_tokens;
   for (long t = begin; t < end; t += tokens) {
-    const long page = t / tokens;
-    const std::byte* next =
-        page + 1 < a.kv.page_count ? page_at(a.kv, page + 1).keys : nullptr;
-    scorer.page(page_at(a.kv, page), next, scores + (t - begin));
+    scorer.page(page_at(a.kv, t / tokens), scores + (t - begin));
   }
   float offset[kRows];
   for (int r = 0; r < kRows; ++r) {

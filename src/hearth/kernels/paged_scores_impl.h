@@ -26,19 +26,13 @@ HEARTH_INLINE F32 capped(F32 score, float cap) {
 }
 
 // Pages lie anywhere: no processor guesses which comes next. Keys and values of
-// a page take as many bytes, so a step along the keys asks for as much of both.
-struct PageAhead {
-  std::ptrdiff_t values, next;
-  PageAhead(const Page& page, const std::byte* next_keys)
-      : values(page.values - page.keys),
-        next(next_keys == nullptr ? 0 : next_keys - page.keys) {}
-  HEARTH_INLINE void step(const std::byte* keys) const {
-    for (long i = 0; i < 2 * kLanes * 4; i += 64) {
-      __builtin_prefetch(keys + values + i);
-      __builtin_prefetch(keys + next + i);
-    }
-  }
-};
+// a page take as many bytes, so while keys are read the values beside them are
+// asked for, and while values are read the keys of the next chunk: memory has
+// as much to do in either half. Into the second cache, as more requests may be
+// under way to it than to the first.
+HEARTH_INLINE void ask_ahead(const std::byte* p, long bytes) {
+  for (long i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
+}
 
 // In float32, two registers of tokens at a time.
 template <class Format, int kRows>
@@ -54,13 +48,9 @@ class WideScorer {
   }
 
   // Rows of scores lie kPagedChunk apart.
-  HEARTH_INLINE void page(
-      const Page& page,
-      const std::byte* next,
-      float* out
-  ) const {
+  HEARTH_INLINE void page(const Page& page, float* out) const {
     const long words = a_.kv.dim / kE, tokens = a_.kv.page_tokens;
-    const PageAhead ahead(page, next);
+    const std::ptrdiff_t values = page.values - page.keys;
     for (long t = 0; t < tokens; t += 2 * kLanes) {
       F32 sums[kRows][2];
 #pragma GCC unroll 4
@@ -70,7 +60,7 @@ class WideScorer {
       const long second = both ? kLanes * 4 : 0;
       for (long w = 0; w < words; ++w, p += tokens * 4) {
         const I32 left = load_words(p), right = load_words(p + second);
-        ahead.step(p);
+        ask_ahead(p + values, 2L * kLanes * 4);
 #pragma GCC unroll 4
         for (int e = 0; e < kE; ++e) {
           const F32 x = Format::element(left, e), y = Format::element(right, e);
@@ -120,13 +110,9 @@ class ByteScorer {
     }
   }
 
-  HEARTH_INLINE void page(
-      const Page& page,
-      const std::byte* next,
-      float* out
-  ) const {
+  HEARTH_INLINE void page(const Page& page, float* out) const {
     const long words = a_.kv.dim / 4, tokens = a_.kv.page_tokens;
-    const PageAhead ahead(page, next);
+    const std::ptrdiff_t values = page.values - page.keys;
     for (long t = 0; t < tokens; t += 2 * kLanes) {
       __m512i high[kRows][2], low[kRows][2];
 #pragma GCC unroll 4
@@ -140,7 +126,7 @@ class ByteScorer {
       for (long w = 0; w < words; ++w, p += tokens * 4) {
         const __m512i left = _mm512_loadu_si512(p);
         const __m512i right = _mm512_loadu_si512(p + second);
-        ahead.step(p);
+        ask_ahead(p + values, 2L * kLanes * 4);
 #pragma GCC unroll 4
         for (int r = 0; r < kRows; ++r) {
           const __m512i h = four(high_[r] + w * 4), l = four(low_[r] + w * 4);

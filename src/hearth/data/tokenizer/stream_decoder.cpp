@@ -1,5 +1,7 @@
 #include "hearth/data/tokenizer/stream_decoder.h"
 
+#include <span>
+
 #include "hearth/data/tokenizer/utf8.h"
 
 namespace hearth::data {
@@ -8,6 +10,11 @@ constexpr std::string_view kBroken = "\uFFFD";
 // A character has at most four bytes, so more ids than this cannot belong to
 // one that is still unfinished.
 constexpr std::size_t kMaxHeld = 4;
+
+bool is_ascii_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+         (c >= 'a' && c <= 'z');
+}
 }  // namespace
 
 StreamDecoder::StreamDecoder(
@@ -45,13 +52,38 @@ std::string StreamDecoder::push_window(std::int32_t id) {
   } else if (text.ends_with(kBroken)) {
     out = kBroken;
   }
-  // What was new becomes the context of what comes.
-  window_.erase(
-      window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(context_)
-  );
+  keep_context();
+  return out;
+}
+
+// What was new becomes the context of what comes. Blanks and special tokens
+// alone would decode to nothing, and more blanks after them too, as at a text's
+// beginning: before those stays the last that had text, or all there was.
+void StreamDecoder::keep_context() {
+  const auto place = [&](std::size_t at) {
+    return window_.begin() + static_cast<std::ptrdiff_t>(at);
+  };
+  const std::span fresh = std::span(window_).subspan(context_);
+  if (!tokenizer_->decode(fresh, skip_special_).empty()) {
+    window_.erase(window_.begin(), place(context_));
+    anchor_ = window_.size();
+  } else if (anchor_ > 0) {
+    window_.erase(place(anchor_), place(context_));
+  }
   context_ = window_.size();
   shown_ = tokenizer_->decode(window_, skip_special_);
-  return out;
+}
+
+// Behind a token of a letter or digit every other stands inside a text.
+void StreamDecoder::continue_text() {
+  if (byte_level_) return;
+  const auto limit = static_cast<std::int32_t>(tokenizer_->id_limit());
+  for (std::int32_t id = 0; id < limit; ++id) {
+    const std::string text = tokenizer_->decode({&id, 1}, skip_special_);
+    if (text.size() != 1 || !is_ascii_word(text[0])) continue;
+    push_window(id);
+    return;
+  }
 }
 
 std::string StreamDecoder::finish_whole() {
@@ -79,7 +111,7 @@ std::string StreamDecoder::finish() {
   pending_.clear();
   window_.clear();
   shown_.clear();
-  context_ = 0;
+  context_ = anchor_ = 0;
   return out;
 }
 

@@ -16,6 +16,9 @@ class StreamDecoder {
       std::shared_ptr<const Tokenizer> tokenizer,
       bool skip_special = false
   );
+  // What comes continues another text, so that nothing is stripped from it as
+  // from a beginning. Before the first push.
+  void continue_text();
   // The text that is certain now; may be empty.
   std::string push(std::int32_t id);
   // What stayed back, broken characters as U+FFFD. The next push starts a new
@@ -33,11 +36,14 @@ class StreamDecoder {
   bool skip_special_, byte_level_;
   std::string pending_;  // byte-level: bytes not handed out
   // Otherwise: the last ids, and how much of their text was handed out. The
-  // first ids of the window are only there so that the others decode as they
-  // do inside a text.
+  // first `context_` ids of the window are only there so that the others decode
+  // as they do inside a text; the first `anchor_` of these have some text by
+  // themselves.
   std::vector<std::int32_t> window_;
   std::string shown_;
-  std::size_t context_ = 0;
+  std::size_t context_ = 0, anchor_ = 0;
+
+  void keep_context();
 };
 
 }  // namespace hearth::data

@@ -41,11 +41,14 @@ constexpr long quant_row_block(long columns) {
   return rows < 32 ? 32 : rows > 256 ? 256 : rows;
 }
 
-// A matrix of fp32 or bf16, ld elements from row to row.
+// A matrix of fp32 or bf16, ld elements from row to row. A result gets the
+// bias of its column, and with `adds`, which is for fp32 alone, what is there.
 struct QuantMatrix {
   void* data = nullptr;
   long ld = 0;
   bool bf16 = false;
+  bool adds = false;
+  const float* bias = nullptr;
 };
 
 struct QuantMatmulKernels {

@@ -98,24 +98,30 @@ inline void store_row(
     long count,
     Floats f
 ) {
-  float lanes[16];
-  if (!m.bf16 && count >= 16) {
-    store_floats(static_cast<float*>(m.data) + row * m.ld + column, f);
+  const bool whole = count >= 16;
+  if (whole && m.bias != nullptr) f = add(f, load_floats(m.bias + column));
+  if (whole && !m.bf16) {
+    float* y = static_cast<float*>(m.data) + row * m.ld + column;
+    store_floats(y, m.adds ? add(load_floats(y), f) : f);
     return;
   }
 #if defined(__AVX512VNNI__)
-  if (m.bf16 && count >= 16) {
+  if (whole) {
     store_bf16(static_cast<std::uint16_t*>(m.data) + row * m.ld + column, f);
     return;
   }
 #endif
+  float lanes[16];
   store_floats(lanes, f);
-  for (long l = 0; l < (count < 16 ? count : 16); ++l) {
+  for (long l = 0; l < (whole ? 16 : count); ++l) {
     const long at = row * m.ld + column + l;
+    float x = lanes[l];
+    if (!whole && m.bias != nullptr) x += m.bias[column + l];
     if (m.bf16) {
-      static_cast<std::uint16_t*>(m.data)[at] = float_to_bf16(lanes[l]);
+      static_cast<std::uint16_t*>(m.data)[at] = float_to_bf16(x);
     } else {
-      static_cast<float*>(m.data)[at] = lanes[l];
+      float& y = static_cast<float*>(m.data)[at];
+      y = m.adds ? y + x : x;
     }
   }
 }

@@ -182,6 +182,38 @@ TEST_P(QuantProduct, AgreesWithDoublesOnEveryTableAndFormat) {
   }
 }
 
+// 53 outputs: three panels of sixteen and a part of one.
+TEST_P(QuantProduct, AddsABiasAndWhatIsThere) {
+  const long n = 53;
+  for (const char* name : {"q4_0", "affine8-g64-f16"}) {
+    const QuantFormat f = QuantFormat::parse(name);
+    const long k = some_columns(f);
+    const Packed w = packed_random(f, n, k);
+    const Matrix bias = random_floats(static_cast<std::size_t>(n), "bias");
+    for (const long m : {1L, 7L, 19L}) {
+      Matrix x = random_floats(static_cast<std::size_t>(m * k), "x");
+      const Matrix old = random_floats(static_cast<std::size_t>(m * n), "y");
+      for (const Table* t : usable_tables()) {
+        const Matrix alone = product(*t, shared_pool(), w, GetParam(), x, m);
+        Matrix y = old;
+        Scratch scratch(
+            quant_product_scratch(w.layout, m, GetParam(), shared_pool().size())
+        );
+        quant_product(
+            *t, shared_pool(), w.layout, w.bytes.data(), GetParam(),
+            {x.data(), k, false}, m, {y.data(), n, false, true, bias.data()},
+            scratch.aligned()
+        );
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          const auto column = i % static_cast<std::size_t>(n);
+          ASSERT_EQ(y[i], old[i] + (alone[i] + bias[column]))
+              << name << ' ' << t->isa << " rows " << m << " at " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(QuantProduct, ARowDependsOnNeitherTheBatchNorTheThreads) {
   ThreadPool one(1), three(3);
   for (const QuantFormat& f : every_format()) {
