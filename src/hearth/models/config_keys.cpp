@@ -178,6 +178,24 @@ void ConfigKeys::check_common() {
   for (const auto* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     read_token_ids(config_, key, file_);
   }
+  check_quantization();
+}
+
+// MLX writes its own under two names; what else stands here is of a method that
+// changes the weights in a way nobody here undoes.
+void ConfigKeys::check_quantization() const {
+  constexpr const char* kKey = "quantization_config";
+  const auto at = config_.find(kKey);
+  if (at == config_.end() || says_nothing(*at)) return;
+  const bool named = at->is_object() && at->contains("quant_method");
+  if (!named && config_.contains("quantization")) return;
+  refuse(
+      kKey, fmt::format(
+                "has a method that is not read: {}; weights must be plain, "
+                "MLX's or of a GGUF file",
+                to_json_line(named ? (*at)["quant_method"] : *at).substr(0, 60)
+            )
+  );
 }
 
 bool ConfigKeys::boolean(std::string_view key, bool fallback) {

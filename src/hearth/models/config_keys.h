@@ -43,7 +43,7 @@ class ConfigKeys {
   const Json& raw(std::string_view key);
 
   // What no forward pass reads must be what others can read all the same:
-  // types of numbers and ids of tokens.
+  // types of numbers, ids of tokens, how weights are quantised.
   void check_common();
 
   // Keys that do not change what is computed here.
@@ -63,6 +63,7 @@ class ConfigKeys {
   std::string file_;
   std::set<std::string, std::less<>> seen_;
   const Json* find(std::string_view key);
+  void check_quantization() const;
 };
 
 }  // namespace hearth::models

@@ -82,13 +82,23 @@ DecoderConfig parse_common(ConfigKeys& k) {
   c.norm.eps = k.epsilon("rms_norm_eps", 1e-6);
   c.tie = k.boolean("tie_word_embeddings", false);
   c.windows.assign(static_cast<std::size_t>(c.layers), 0);
-  const std::string act = k.word("hidden_act", "silu");
-  try {
-    c.act = ops::activation_named(act);
-  } catch (const UsageError& e) {
-    k.refuse("hidden_act", e.what());
-  }
+  c.act = parse_activation(k, "hidden_act", "silu");
   return c;
+}
+
+ops::Activation parse_activation(
+    ConfigKeys& keys,
+    std::string_view key,
+    const char* fallback
+) {
+  try {
+    return ops::activation_named(keys.word(key, fallback));
+  } catch (const FormatError&) {
+    throw;
+  } catch (const UsageError& e) {
+    // The place in our code says nothing about the file.
+    keys.refuse(key, plain_message(e.what()));
+  }
 }
 
 std::vector<int> parse_windows(

@@ -32,6 +32,11 @@ DecoderConfig parse_hearth(ConfigKeys& keys);
 
 // What the Llama-like families share: sizes, norm, activation, tie.
 DecoderConfig parse_common(ConfigKeys& keys);
+ops::Activation parse_activation(
+    ConfigKeys& keys,
+    std::string_view key,
+    const char* fallback
+);
 // rope_theta with rope_scaling, or rope_parameters, which replaced both.
 ops::RopeConfig parse_rope(ConfigKeys& keys, const DecoderConfig& config);
 // Reads one rope_parameters object.

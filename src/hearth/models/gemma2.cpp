@@ -10,10 +10,9 @@ namespace hearth::models {
 static DecoderConfig parse_gemma(ConfigKeys& keys) {
   DecoderConfig c = parse_common(keys);
   c.tie = keys.boolean("tie_word_embeddings", true);
-  const std::string act = keys.word(
-      "hidden_activation", keys.word("hidden_act", "gelu_pytorch_tanh")
-  );
-  c.act = ops::activation_named(act);
+  const char* const key =
+      keys.has("hidden_activation") ? "hidden_activation" : "hidden_act";
+  c.act = parse_activation(keys, key, "gelu_pytorch_tanh");
   c.norm.plus_one = true;
   c.sandwich_norms = true;
   c.embedding_scale = std::sqrt(static_cast<float>(c.dim));

@@ -20,11 +20,7 @@ DecoderConfig parse_gpt2(ConfigKeys& keys) {
   };
   c.tie = keys.boolean("tie_word_embeddings", true);
   c.windows.assign(static_cast<std::size_t>(c.layers), 0);
-  try {
-    c.act = ops::activation_named(keys.word("activation_function", "gelu_new"));
-  } catch (const UsageError& e) {
-    keys.refuse("activation_function", e.what());
-  }
+  c.act = parse_activation(keys, "activation_function", "gelu_new");
   c.gated = false;
   c.gpt2_layout = true;
   c.qkv_bias = c.out_bias = c.mlp_bias = true;

@@ -132,11 +132,18 @@ TEST_F(BadModel, OddValues) {
     const char* key;
     Json value;
   } cases[] = {
-      {"rms_norm_eps", 1e300},      {"rms_norm_eps", 1.5},
-      {"eos_token_id", "x"},        {"eos_token_id", Json::array({1, "x"})},
-      {"eos_token_id", -2},         {"eos_token_id", 1.5},
-      {"eos_token_id", UINT64_MAX}, {"bos_token_id", true},
-      {"torch_dtype", "foo"},       {"dtype", 16},
+      {"rms_norm_eps", 1e300},
+      {"rms_norm_eps", 1.5},
+      {"eos_token_id", "x"},
+      {"eos_token_id", Json::array({1, "x"})},
+      {"eos_token_id", -2},
+      {"eos_token_id", 1.5},
+      {"eos_token_id", UINT64_MAX},
+      {"bos_token_id", true},
+      {"torch_dtype", "foo"},
+      {"dtype", 16},
+      {"quantization_config", {{"quant_method", "gptq"}, {"bits", 4}}},
+      {"quantization_config", {{"load_in_8bit", true}}},
   };
   for (const auto& c : cases) {
     const Json good = config;
@@ -147,6 +154,11 @@ TEST_F(BadModel, OddValues) {
   config["eos_token_id"] = Json::array({1, -1});
   config["bos_token_id"] = nullptr;
   config["torch_dtype"] = "torch.bfloat16";
+  config["quantization_config"] = Json::object();
+  EXPECT_EQ(complaint(), "");
+  // MLX writes the same under both names.
+  config["quantization"] = {{"bits", 4}, {"group_size", 64}};
+  config["quantization_config"] = config["quantization"];
   EXPECT_EQ(complaint(), "");
 }
 

@@ -162,7 +162,8 @@ WeightForms Loading::forms(const nn::Parameter& p) const {
   const bool quantized = rounds(p);
   if (!cpu_ || !p.matrix || p.trainable || options_.use == Use::training ||
       (quantized ? gathered(p) : plain)) {
-    f.value = dtype_for(p);
+    // What is rounded is rounded once.
+    f.value = quantized && !cpu_ ? mx::float32 : dtype_for(p);
   }
   if (!cpu_ || !p.matrix) return f;
   if (quantized) {
@@ -289,9 +290,10 @@ void Loading::fill_dense(
     auto weight = std::make_shared<const ops::QuantizedWeight>(
         ops::QuantizedWeight::quantize(p.value, *options_.quantize)
     );
-    const auto value = p.value;
+    auto value = mx::astype(p.value, dtype_for(p));
+    if (gathered(p)) value.eval();
     p.set(std::move(weight));
-    if (gathered(p)) p.set(value);
+    if (gathered(p)) p.set(std::move(value));
   }
   const bool asked = options_.quantize && p.matrix && !p.trainable &&
                      options_.use != Use::training;

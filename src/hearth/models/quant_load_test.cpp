@@ -81,6 +81,43 @@ TEST_F(QuantLoad, IsTheSameAsRoundingTheWholeMatrix) {
   }
 }
 
+// As adapters are trained over them.
+void expect_halves(const LoadedModel& model) {
+  int held = 0;
+  for (const nn::Parameter* p : model.decoder->parameters().all()) {
+    if (!p->matrix || p->value.size() == 0) continue;
+    ASSERT_EQ(p->value.dtype(), mx::float16) << p->name;
+    auto want = mx::astype(read_parameter(*model.source, *p), mx::float16);
+    want.eval();
+    EXPECT_EQ(bytes_of(p->value), bytes_of(want)) << p->name;
+    ++held;
+  }
+  EXPECT_GT(held, 0);
+}
+
+TEST_F(QuantLoad, Float16IsReadAsItIs) {
+  expect_halves(load({.use = Use::frozen_base, .compute = mx::float16}));
+}
+
+TEST_F(QuantLoad, RoundingDoesNotDependOnThePrecision) {
+  const auto format = parse_quant_target("4");
+  LoadOptions options{.use = Use::frozen_base, .quantize = format};
+  options.compute = mx::float16;
+  const auto half = load(options);
+  options.compute = mx::float32;
+  const auto wide = load(options);
+  expect_halves(half);
+  for (std::size_t i = 0; i < wide.decoder->parameters().all().size(); ++i) {
+    const nn::Parameter& a = *half.decoder->parameters().all()[i];
+    const nn::Parameter& b = *wide.decoder->parameters().all()[i];
+    if (!b.quantized) continue;
+    ASSERT_TRUE(a.quantized) << a.name;
+    EXPECT_EQ(
+        bytes_of(*a.quantized->packed()), bytes_of(*b.quantized->packed())
+    ) << a.name;
+  }
+}
+
 TEST_F(QuantLoad, EveryWayToReadGivesTheSameBytes) {
   const auto mapped = load({.read_mode = io::ReadMode::mapped});
   EXPECT_EQ(mapped.report.how, "mapped");
@@ -226,6 +263,10 @@ TEST_F(StoredLoad, WideningGivesTheSameNumbers) {
     EXPECT_EQ(bytes_of(p->value), bytes_of(read_parameter(*wide.source, *p)))
         << p->name;
   }
+}
+
+TEST_F(StoredLoad, Float16IsReadAsItIs) {
+  expect_halves(load_stored({.use = Use::frozen_base, .compute = mx::float16}));
 }
 
 // What is waited for is seen, whatever the weights become.

@@ -91,7 +91,11 @@ StoredFill::StoredFill(
   open_array(source, stored.scales, scales_);
   open_array(source, stored.biases, biases_);
   if (forms.value) {
-    value_ = ops::make_leaf(shape, *forms.value, MemoryZone::named("weights"));
+    // Kernels write float32 and bfloat16.
+    half_ = *forms.value == mx::float16;
+    value_ = ops::make_leaf(
+        shape, half_ ? mx::float32 : *forms.value, MemoryZone::named("weights")
+    );
   }
   staged_.resize(
       static_cast<std::size_t>(ops::current_execution().pool.size())
@@ -242,7 +246,12 @@ void StoredFill::finish(nn::Parameter& p) {
         )
     );
   }
-  if (value_) p.set(std::move(*value_));
+  if (!value_) return;
+  if (half_) {
+    value_ = mx::astype(*value_, mx::float16);
+    value_->eval();
+  }
+  p.set(std::move(*value_));
 }
 
 mx::array read_widened(

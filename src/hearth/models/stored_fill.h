@@ -16,7 +16,7 @@ class StoredFill {
  public:
   struct Forms {
     bool quantized = false;          // it stays so
-    std::optional<mx::Dtype> value;  // plain rows, float32 or bfloat16
+    std::optional<mx::Dtype> value;  // plain rows
   };
 
   // Checks the matrix against its shape, and reads its scales and biases.
@@ -57,8 +57,9 @@ class StoredFill {
   Array scales_, biases_;
   std::size_t code_row_bytes_;
   std::optional<mx::array> value_;
-  std::unique_ptr<ops::QuantizedFill> packed_;      // on a CPU
-  std::optional<ops::QuantizedArrays> arrays_;      // on a GPU
+  bool half_ = false;                           // the value is to be float16
+  std::unique_ptr<ops::QuantizedFill> packed_;  // on a CPU
+  std::optional<ops::QuantizedArrays> arrays_;  // on a GPU
   std::vector<std::vector<std::uint64_t>> staged_;  // a thread's each
   FillTimes times_;
   double waited_ = 0;

@@ -245,6 +245,10 @@ bool WeightFill::fill_block(const Block& b, FillTimes& times) {
   const auto count = static_cast<long>(b.count);
   if (value_ && value_->dtype() == mx::float32) {
     std::memcpy(value_->data<float>() + first, b.floats(), b.count * 4);
+  } else if (value_ && value_->dtype() == mx::float16) {
+    b.run.kernels.math->float_to_fp16(
+        count, b.floats(), static_cast<Fp16*>(value_->data<void>()) + first
+    );
   } else if (value_) {
     b.run.kernels.math->float_to_bf16(
         count, b.floats(), static_cast<Bf16*>(value_->data<void>()) + first

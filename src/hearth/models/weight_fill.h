@@ -17,7 +17,7 @@ namespace mx = mlx::core;
 
 // What of a parameter is held.
 struct WeightForms {
-  std::optional<mx::Dtype> value;  // plain rows, float32 or bfloat16
+  std::optional<mx::Dtype> value;  // plain rows
   std::optional<mx::Dtype> packed;
   ops::PackedOrders orders = ops::PackedOrders::forward;
   std::optional<kernels::QuantFormat> quantized;

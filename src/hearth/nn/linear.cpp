@@ -19,6 +19,11 @@ mx::array multiply(
     const std::optional<mx::array>& bias,
     const Pass& pass
 ) {
+  // Rounded weights are not multiplied in float16.
+  if (weight.quantized && x.dtype() == mx::float16) {
+    const auto wide = mx::astype(x, mx::float32);
+    return mx::astype(multiply(wide, weight, bias, pass), mx::float16);
+  }
   if (weight.quantized) {
     return add_bias(
         ops::quantized_linear(x, *weight.quantized, pass.quantized), bias

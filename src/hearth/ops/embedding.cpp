@@ -123,7 +123,9 @@ mx::array embedding(
     );
   }
   const auto y = dtype.value_or(table.dtype());
-  if (!ours(s, y)) return embedding_reference(ids, table, y, s);
+  if (!ours(s, y) || !ours(s, table.dtype())) {
+    return embedding_reference(ids, table, y, s);
+  }
   with_dtype("ops.embedding", table.dtype(), [](auto*) {});
   with_dtype("ops.embedding", y, [](auto*) {});
   auto shape = ids.shape();

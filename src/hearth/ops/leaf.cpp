@@ -18,6 +18,22 @@ std::size_t bytes_of(const mx::Shape& shape, mx::Dtype dtype) {
   return bytes;
 }
 
+// In memory that the host and the GPU both see from the start: what an op made
+// is moved there by the first data() on the host, and threads that fill an
+// array together would all move it.
+mx::array shared_leaf(mx::Shape shape, mx::Dtype dtype) {
+  const std::size_t bytes = bytes_of(shape, dtype);
+  auto& memory = mx::allocator::allocator();
+  mx::allocator::Buffer buffer = memory.malloc(bytes);
+  if (bytes > 0) std::memset(buffer.raw_ptr(), 0, bytes);
+  return mx::array(
+      mx::allocator::Data(
+          buffer, [&memory](mx::allocator::Buffer b) { memory.free(b); }
+      ),
+      std::move(shape), dtype
+  );
+}
+
 }  // namespace
 
 // MLX's CPU allocator keeps a buffer's size in the 8 bytes before its data and
@@ -26,9 +42,7 @@ std::size_t bytes_of(const mx::Shape& shape, mx::Dtype dtype) {
 mx::array make_leaf(mx::Shape shape, mx::Dtype dtype, MemoryZone zone) {
   internal::join_memory_ledger();
   if (mx::is_available(mx::Device::gpu)) {
-    auto a = mx::zeros(shape, dtype);
-    a.eval();
-    return a;
+    return shared_leaf(std::move(shape), dtype);
   }
   const std::size_t bytes = bytes_of(shape, dtype);
   constexpr std::size_t kHead = AlignedBuffer::kAlignment;

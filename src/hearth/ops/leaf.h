@@ -13,7 +13,7 @@ namespace hearth::ops {
 namespace mx = mlx::core;
 
 // Throws OutOfMemory. Where a GPU is available MLX's allocator hands out that
-// device's buffers and a leaf is an evaluated MLX array instead.
+// device's buffers, and a leaf is one of those that the host may fill too.
 mx::array make_leaf(mx::Shape shape, mx::Dtype dtype, MemoryZone zone);
 
 // A leaf over memory that somebody else holds, 64-byte aligned, such as a

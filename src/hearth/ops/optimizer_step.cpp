@@ -1,12 +1,11 @@
 #include "hearth/ops/optimizer_step.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/ops/arithmetic.h"
 #include "hearth/ops/leaf.h"
+#include "hearth/ops/optimizer_step_plain.h"
 #include "hearth/ops/step_over_impl.h"
 
 namespace hearth::ops {
@@ -14,23 +13,6 @@ namespace {
 
 void require_state(const char* where, const mx::array& a, const Parameter& p) {
   require_array(where, "the state", a, mx::float32, p.weight.size());
-}
-
-kernels::AdamWArgs arguments(const AdamW& h, long step) {
-  const auto correction = [step](float beta) {
-    return static_cast<float>(
-        1 / (1 - std::pow(double{beta}, static_cast<double>(step)))
-    );
-  };
-  return {
-      h.lr,
-      h.beta1,
-      h.beta2,
-      h.eps,
-      h.decay,
-      correction(h.beta1),
-      correction(h.beta2)
-  };
 }
 
 }  // namespace
@@ -42,9 +24,10 @@ void adamw_step(
     mx::array& m,
     mx::array& v
 ) {
+  if (!on_cpu({})) return plain_adamw_step(hyper, step, p, m, v);
   require_state("AdamW", m, p);
   require_state("AdamW", v, p);
-  const auto a = arguments(hyper, step);
+  const auto a = adamw_arguments(hyper, step);
   float *ms = m.data<float>(), *vs = v.data<float>();
   step_over("AdamW", p, [&](auto& f, auto& args, long begin, long end) {
     f.adamw(a, args, ms, vs, begin, end);
@@ -76,7 +59,7 @@ void adamw8_step(
   require_array("AdamW8", "v", s.v, mx::uint8, n);
   require_array("AdamW8", "m's scales", s.m_scale, mx::float32, blocks);
   require_array("AdamW8", "v's scales", s.v_scale, mx::float32, blocks);
-  const auto a = arguments(hyper, step);
+  const auto a = adamw_arguments(hyper, step);
   const kernels::State8 state{
       s.m.data<std::int8_t>(), s.v.data<std::uint8_t>(),
       s.m_scale.data<float>(), s.v_scale.data<float>()
@@ -87,6 +70,7 @@ void adamw8_step(
 }
 
 void lion_step(const Lion& h, const Parameter& p, mx::array& m) {
+  if (!on_cpu({})) return plain_lion_step(h, p, m);
   require_state("Lion", m, p);
   const kernels::LionArgs a{h.lr, h.beta1, h.beta2, h.decay};
   float* ms = m.data<float>();

@@ -2,6 +2,7 @@
 // What every optimiser step does: checks of its arrays, and the shares of a
 // parameter among threads.
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -45,6 +46,23 @@ inline void require_parameter(const char* name, const Parameter& p) {
         )
     );
   }
+}
+
+inline kernels::AdamWArgs adamw_arguments(const AdamW& h, long step) {
+  const auto correction = [step](float beta) {
+    return static_cast<float>(
+        1 / (1 - std::pow(double{beta}, static_cast<double>(step)))
+    );
+  };
+  return {
+      h.lr,
+      h.beta1,
+      h.beta2,
+      h.eps,
+      h.decay,
+      correction(h.beta1),
+      correction(h.beta2)
+  };
 }
 
 // Calls f(functions, args, begin, end) over shares of the parameter, then the

@@ -187,6 +187,8 @@ void Optimizer::step(
         e.decay
     );
   }
+  // A GPU may be at it still; the host reads weights when this returns.
+  if (!ops::on_cpu({})) mx::synchronize();
   ++steps_;
   torn_ = false;
 }
