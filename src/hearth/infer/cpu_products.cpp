@@ -63,37 +63,6 @@ const void* row_at(const ProductInput& in, long row) {
   return static_cast<const std::byte*>(in.rows) + row * in.stride * size;
 }
 
-// y[rows, columns] += bias, and += another matrix of float.
-void add_columns(
-    const ProductOutput& out,
-    const CpuProducts::Part& p,
-    const float* bias,
-    const float* other,
-    long other_stride
-) {
-  for (long r = p.row_begin; r < p.row_end; ++r) {
-    if (out.bf16) {
-      auto* y = static_cast<Bf16*>(out.data) + r * out.stride;
-      for (long c = p.begin; c < p.end; ++c) {
-        const float old =
-            __builtin_bit_cast(float, std::uint32_t{y[c].bits} << 16);
-        const auto u = __builtin_bit_cast(std::uint32_t, old + bias[c]);
-        y[c].bits =
-            static_cast<std::uint16_t>((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
-      }
-      continue;
-    }
-    float* y = static_cast<float*>(out.data) + r * out.stride;
-    if (bias != nullptr) {
-      for (long c = p.begin; c < p.end; ++c) y[c] += bias[c];
-    }
-    if (other != nullptr) {
-      const float* x = other + r * other_stride;
-      for (long c = p.begin; c < p.end; ++c) y[c] += x[c];
-    }
-  }
-}
-
 }  // namespace
 
 CpuProducts::CpuProducts(
@@ -131,9 +100,6 @@ CpuProducts::CpuProducts(
   constexpr std::size_t kAtOnce = 3;  // q, k, v of three formats
   rounded_ = AlignedBuffer(zone, kAtOnce * rounded);
   widened_ = AlignedBuffer(zone, widened);
-  if (model.quantized) {
-    branch_ = AlignedBuffer(zone, bytes(rows * model.config->dim) * 4);
-  }
 }
 
 std::byte* CpuProducts::scratch(int worker) noexcept {
@@ -291,9 +257,7 @@ void CpuProducts::quantized(
       (part.end + PackedLayout::kPanelRows - 1) / PackedLayout::kPanelRows,
       m.layout->panels
   );
-  float* branch = branch_.as<float>().data();
-  QuantMatrix y{out.data, out.stride, out.bf16};
-  if (out.adds) y = {branch, m.n, false};
+  const QuantMatrix y{out.data, out.stride, out.bf16, out.adds, m.bias};
   if (in.way == QuantWay::int8) {
     kernels.int8(
         *m.layout, m.codes, first, last, rounded.at, in.count, y,
@@ -306,9 +270,6 @@ void CpuProducts::quantized(
         own ? static_cast<const float*>(in.rows) : widened_.as<float>().data(),
         own ? in.stride : m.k, in.count, y, scratch(worker)
     );
-  }
-  if (m.bias != nullptr || out.adds) {
-    add_columns(out, part, m.bias, out.adds ? branch : nullptr, m.n);
   }
 }
 

@@ -88,7 +88,7 @@ class CpuProducts {
   ops::Execution run_;
   bool invariant_;
   std::size_t own_ = 0;  // a worker's scratch
-  AlignedBuffer scratch_, rounded_, widened_, branch_;
+  AlignedBuffer scratch_, rounded_, widened_;
 
   const kernels::GemmFamily& family(const CpuMatrix& m, long rows) const;
   // Where the rounded rows of the i-th of these matrices are.

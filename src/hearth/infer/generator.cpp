@@ -42,8 +42,8 @@ void check(
   if (prompt >= context) {
     throw UsageError(
         fmt::format(
-            "[infer.generate] the prompt must leave room in the model's "
-            "context of {} tokens, got {} tokens",
+            "[infer.generate] the prompt must leave room for an answer in the "
+            "model's context of {} tokens, got {} tokens",
             context, prompt
         )
     );
@@ -73,7 +73,10 @@ class Run {
     seen_.push_back(token.id);
     return token;
   }
-  bool full() const { return sequence_.length() >= sequence_.context(); }
+  // The prompt and what was made fill the context together.
+  bool full() const {
+    return seen_.size() >= static_cast<std::size_t>(sequence_.context());
+  }
   std::size_t kv_bytes() const { return sequence_.kv_bytes(); }
 
  private:
@@ -93,7 +96,7 @@ std::vector<std::int32_t> Generation::ids() const {
 
 Generation generate(
     const models::LoadedModel& model,
-    std::shared_ptr<const data::Tokenizer> tokenizer,
+    const std::shared_ptr<const data::Tokenizer>& tokenizer,
     std::span<const std::int32_t> prompt,
     const GenerateOptions& options,
     const OnToken& on_token
@@ -102,7 +105,7 @@ Generation generate(
   Generation out;
   out.prompt_tokens = static_cast<int>(prompt.size());
   TextOut text(
-      std::move(tokenizer), text_context(prompt, options.continues_prompt),
+      tokenizer, text_start(tokenizer.get(), prompt, options.continues_prompt),
       options.stop
   );
   Run run(model, prompt, options);

@@ -45,7 +45,7 @@ using OnToken = std::function<bool(const GeneratedToken&)>;
 // or a prompt that cannot be, Error when the model gives no numbers.
 Generation generate(
     const models::LoadedModel& model,
-    std::shared_ptr<const data::Tokenizer> tokenizer,
+    const std::shared_ptr<const data::Tokenizer>& tokenizer,
     std::span<const std::int32_t> prompt,
     const GenerateOptions& options,
     const OnToken& on_token = {}

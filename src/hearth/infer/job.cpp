@@ -23,14 +23,12 @@ GeneratedToken scored_token(
   return token;
 }
 
-// A stop string must not cut a text that the grammar has not finished, but may
-// cut one that is free at first. The first token's space may be left off what
-// is shown.
-StopText::MayEnd end_of(const Request& request) {
-  if (!request.grammar || !request.grammar_after.empty()) return {};
-  return [grammar = request.grammar](const std::string& text) {
-    return is_whole_text(*grammar, text) || is_whole_text(*grammar, " " + text);
-  };
+// A grammar knows the first token's space, so that the text must have it.
+TextStart start_of(const Request& request, const data::Tokenizer* tokenizer) {
+  TextStart start =
+      text_start(tokenizer, request.prompt, request.continues_prompt);
+  if (request.grammar && request.grammar_after.empty()) start.goes_on = true;
+  return start;
 }
 
 }  // namespace
@@ -62,13 +60,13 @@ void check_request(
     refuse(
         limit < context
             ? fmt::format(
-                  "the prompt must leave room in the {} tokens that the memory "
-                  "for keys and values holds, got {} tokens",
+                  "the prompt must leave room for an answer in the {} tokens "
+                  "that the memory for keys and values holds, got {} tokens",
                   limit, request.prompt.size()
               )
             : fmt::format(
-                  "the prompt must leave room in the model's context of {} "
-                  "tokens, got {} tokens",
+                  "the prompt must leave room for an answer in the model's "
+                  "context of {} tokens, got {} tokens",
                   context, request.prompt.size()
               )
     );
@@ -109,9 +107,9 @@ Job::Job(
       sampler_(request_.sampling, request_.logit_bias),
       text_(
           tokenizer_,
-          text_context(request_.prompt, request_.continues_prompt),
+          start_of(request_, tokenizer_.get()),
           request_.stop,
-          end_of(request_)
+          end_of_text()
       ),
       tokens_(request_.prompt) {
   if (!tokenizer_ && !request_.stop.empty()) {
@@ -123,6 +121,18 @@ Job::Job(
   }
   grammar_.emplace(request_.grammar, vocabulary);
   held_to_grammar_ = request_.grammar_after.empty();
+}
+
+// A stop string must not cut a text that the grammar has not finished, but may
+// cut what is free before it.
+StopText::MayEnd Job::end_of_text() {
+  if (!request_.grammar) return {};
+  return [this](const std::string& text) {
+    if (!held_to_grammar_ || text.size() < grammar_begins_) return true;
+    return is_whole_text(
+        *request_.grammar, std::string_view(text).substr(grammar_begins_)
+    );
+  };
 }
 
 int Job::scored() const {
@@ -183,10 +193,10 @@ void Job::follow_grammar(std::int32_t id) {
     before_grammar_.erase(0, before_grammar_.size() - keep);
     return;
   }
+  const auto rest = std::string_view(before_grammar_).substr(at + mark.size());
   held_to_grammar_ = true;
-  grammar_->accept_bytes(
-      std::string_view(before_grammar_).substr(at + mark.size())
-  );
+  grammar_begins_ = text_size_ - std::min(text_size_, rest.size());
+  grammar_->accept_bytes(rest);
 }
 
 bool Job::take(std::span<const float> logits, int limit) {
@@ -196,12 +206,16 @@ bool Job::take(std::span<const float> logits, int limit) {
   tokens_.push_back(token.id);
   const auto& stops = request_.stop_ids;
   const bool stop_id = std::ranges::find(stops, token.id) != stops.end();
-  if (!stop_id) token.text = text_.push(token.id);
-  if (grammar_ && !stop_id) follow_grammar(token.id);
+  if (!stop_id) {
+    const std::string text = text_.decode(token.id);
+    text_size_ += text.size();
+    // Before a stop string is looked for: the grammar says where one may be.
+    if (grammar_) follow_grammar(token.id);
+    token.text = text_.show(text);
+  }
   const bool complete = held_to_grammar_ && !stop_id && grammar_->must_end();
   const bool stopped = stop_id || complete || text_.stopped();
-  // The last token of a full context needs no room: it is never fed.
-  const bool full = made() >= request_.max_tokens || length() > limit;
+  const bool full = made() >= request_.max_tokens || length() >= limit;
   if (stopped || full) token.text += text_.finish();
   tell(event);
   if (stopped || full) end(stopped ? Finish::stop : Finish::length);

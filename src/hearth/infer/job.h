@@ -15,6 +15,8 @@ class Job {
       Listener listener,
       std::shared_ptr<const data::Tokenizer> tokenizer,
       const std::shared_ptr<const GrammarVocabulary>& vocabulary = nullptr);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
 
   RequestId id() const { return id_; }
   const Request& request() const { return request_; }
@@ -62,11 +64,14 @@ class Job {
   std::optional<GrammarState> grammar_;
   bool held_to_grammar_ = false;
   std::string before_grammar_;  // the end of the free text
+  // Bytes of text so far, and before what is held to the grammar.
+  std::size_t text_size_ = 0, grammar_begins_ = 0;
   std::vector<float> masked_;
   std::vector<std::int32_t> tokens_;
   std::vector<GeneratedToken> scored_;
   bool ended_ = false;
 
+  StopText::MayEnd end_of_text();
   std::int32_t pick(std::span<const float> logits);
   void follow_grammar(std::int32_t id);
   void tell(const Event& event);

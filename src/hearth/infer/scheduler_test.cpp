@@ -129,7 +129,7 @@ TEST(Scheduler, ThePoolEndsATextAsTheContextDoes) {
   EXPECT_EQ(world.scheduler.limit(), 20);
   Heard& heard = world.add(request(a_prompt(18), 100));
   world.finish();
-  EXPECT_EQ(heard.ids, expected(a_prompt(18), 3));
+  EXPECT_EQ(heard.ids, expected(a_prompt(18), 2));
   EXPECT_EQ(heard.end->finish, Finish::length);
   EXPECT_EQ(heard.end->error, "");
 }
@@ -397,7 +397,7 @@ TEST(Scheduler, RandomLoadsNeverLoseAToken) {
     }
     world.finish();
     for (auto& [heard, q] : all) {
-      const int room = limit + 1 - static_cast<int>(q.prompt.size());
+      const int room = limit - static_cast<int>(q.prompt.size());
       ASSERT_TRUE(heard->end);
       EXPECT_EQ(heard->end->error, "");
       EXPECT_EQ(heard->ids, expected(q.prompt, std::min(q.max_tokens, room)));

@@ -41,20 +41,38 @@ void check_vocabulary(
   );
 }
 
+// What the model has no row for never comes, so a text would have no end.
+std::vector<std::int32_t> stop_ids_in(
+    const Json& config,
+    const std::string& file,
+    std::size_t rows
+) {
+  constexpr const char* kKey = "eos_token_id";
+  auto ids = models::read_token_ids(config, kKey, file);
+  for (const std::int32_t id : ids) {
+    if (static_cast<std::size_t>(id) < rows) continue;
+    throw FormatError::at(
+        file, 0,
+        fmt::format(
+            "'{}' must name tokens of the model, which has {}, got {}", kKey,
+            rows, id
+        )
+    );
+  }
+  return ids;
+}
+
 std::vector<std::int32_t> stop_ids_of(
     const io::ModelSource& source,
     const data::Tokenizer* tokenizer,
     std::size_t rows
 ) {
-  constexpr const char* kKey = "eos_token_id";
-  auto ids = models::read_token_ids(
-      source.generation_config(), kKey,
-      source.path() + "/generation_config.json"
+  auto ids = stop_ids_in(
+      source.generation_config(), source.path() + "/generation_config.json",
+      rows
   );
   if (ids.empty()) {
-    ids = models::read_token_ids(
-        source.config(), kKey, models::config_name(source)
-    );
+    ids = stop_ids_in(source.config(), models::config_name(source), rows);
   }
   if (tokenizer != nullptr && tokenizer->eos_id()) {
     ids.push_back(*tokenizer->eos_id());
@@ -62,14 +80,21 @@ std::vector<std::int32_t> stop_ids_of(
   std::ranges::sort(ids);
   const auto same = std::ranges::unique(ids);
   ids.erase(same.begin(), same.end());
-  // What the model has no row for never comes.
-  std::erase_if(ids, [&](std::int32_t id) {
-    return static_cast<std::size_t>(id) >= rows;
-  });
   return ids;
 }
 
 }  // namespace
+
+UnreadMessage::UnreadMessage(std::size_t index, const std::string& role)
+    : UsageError(
+          fmt::format(
+              "messages[{}], of the {}, is not read by the chat template of "
+              "this model",
+              index,
+              role
+          )
+      ),
+      index_(index) {}
 
 const data::Tokenizer& TextModel::need_tokenizer() const {
   if (tokenizer) return *tokenizer;
@@ -106,10 +131,14 @@ std::vector<std::int32_t> TextModel::chat_prompt(
     const Json& tools
 ) const {
   const auto& t = need_tokenizer();
-  const std::string text =
-      need_template()
-          .choose(!tools.is_null())
-          .render(messages, {.add_generation_prompt = true, .tools = tools});
+  const data::ChatTemplate& chat = need_template().choose(!tools.is_null());
+  data::ChatOptions options;
+  options.add_generation_prompt = true;
+  options.tools = tools;
+  const std::string text = chat.render(messages, options);
+  if (const auto i = data::unread_message(chat, messages, options, text)) {
+    throw UnreadMessage(*i, messages[*i].value("role", "unknown role"));
+  }
   return t.encode(text, {.add_special = false});
 }
 

@@ -6,18 +6,19 @@ namespace hearth::infer {
 
 TextOut::TextOut(
     std::shared_ptr<const data::Tokenizer> tokenizer,
-    std::span<const std::int32_t> context,
+    const TextStart& start,
     const std::vector<std::string>& stops,
     StopText::MayEnd may_end
 )
     : stop_(stops, std::move(may_end)) {
   if (!tokenizer) return;
   decoder_.emplace(std::move(tokenizer), true);
-  for (const std::int32_t id : context) decoder_->push(id);
+  if (start.goes_on) decoder_->continue_text();
+  for (const std::int32_t id : start.after) decoder_->push(id);
 }
 
-std::string TextOut::push(std::int32_t id) {
-  return decoder_ ? stop_.push(decoder_->push(id)) : std::string();
+std::string TextOut::decode(std::int32_t id) {
+  return decoder_ ? decoder_->push(id) : std::string();
 }
 
 std::string TextOut::finish() {
@@ -26,13 +27,18 @@ std::string TextOut::finish() {
   return out + stop_.finish();
 }
 
-std::span<const std::int32_t> text_context(
+TextStart text_start(
+    const data::Tokenizer* tokenizer,
     std::span<const std::int32_t> prompt,
     bool continues_prompt
 ) {
   constexpr std::size_t kTokens = 8;
-  if (!continues_prompt) return {};
-  return prompt.last(std::min(prompt.size(), kTokens));
+  if (!continues_prompt || tokenizer == nullptr) return {};
+  TextStart out;
+  out.after = prompt.last(std::min(prompt.size(), kTokens));
+  out.goes_on = tokenizer->decode(out.after, true).empty() &&
+                !tokenizer->decode(prompt, true).empty();
+  return out;
 }
 
 }  // namespace hearth::infer

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hearth/data/tokenizer/stream_decoder.h"
@@ -12,17 +13,28 @@
 
 namespace hearth::infer {
 
+// How a text begins: by itself, or behind these tokens of another. goes_on:
+// there is text before it, whatever they are, so that its first word keeps its
+// space.
+struct TextStart {
+  bool goes_on = false;
+  std::span<const std::int32_t> after;
+};
+
 class TextOut {
  public:
-  // tokenizer may be null: then there is no text. The text continues
-  // `context`, so that its first word keeps its space.
+  // tokenizer may be null: then there is no text.
   TextOut(
       std::shared_ptr<const data::Tokenizer> tokenizer,
-      std::span<const std::int32_t> context,
+      const TextStart& start,
       const std::vector<std::string>& stops,
       StopText::MayEnd may_end = {}
   );
-  std::string push(std::int32_t id);
+  std::string push(std::int32_t id) { return show(decode(id)); }
+  // The two halves of push: what the token adds to the text, and what of that
+  // may be shown.
+  std::string decode(std::int32_t id);
+  std::string show(std::string_view text) { return stop_.push(text); }
   // What was held back, when nothing more comes: whole characters only.
   std::string finish();
   bool stopped() const { return stop_.found(); }
@@ -32,8 +44,10 @@ class TextOut {
   StopText stop_;
 };
 
-// The few last tokens of a prompt are all that a word's beginning depends on.
-std::span<const std::int32_t> text_context(
+// What is made continues the prompt, or begins afresh. A few last tokens of it
+// are all that a beginning depends on, unless they are blanks alone.
+TextStart text_start(
+    const data::Tokenizer* tokenizer,
     std::span<const std::int32_t> prompt,
     bool continues_prompt
 );

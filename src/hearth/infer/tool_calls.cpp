@@ -15,6 +15,24 @@ constexpr std::string_view kPythonTag = "<|python_tag|>";
 constexpr std::string_view kMistralOpen = "[TOOL_CALLS]";
 constexpr auto kNone = std::string_view::npos;
 
+// Whether a token of this spelling is there for calls.
+bool holds_mark(ToolForm form, std::string_view text) {
+  const auto has = [&](std::string_view mark) {
+    return text.find(mark) != kNone;
+  };
+  switch (form) {
+    case ToolForm::hermes:
+      return has(kHermesOpen) || has(kHermesClose);
+    case ToolForm::llama:
+      return has(kPythonTag);
+    case ToolForm::mistral:
+      return has(kMistralOpen) || has("[ARGS]") || has("[CALL_ID]");
+    case ToolForm::none:
+      break;
+  }
+  return false;
+}
+
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -108,10 +126,29 @@ ToolCallReader::ToolCallReader(ToolForm form, std::vector<std::string> names)
     : form_(form), names_(std::move(names)) {}
 
 ToolText ToolCallReader::feed(std::string_view text) {
-  held_ += text;
+  hold(text, false);
   ToolText out;
   advance(false, out);
   return out;
+}
+
+ToolText ToolCallReader::feed(
+    const GeneratedToken& token,
+    const data::Tokenizer& tokenizer,
+    std::span<const std::int32_t> stop_ids
+) {
+  if (!token.text.empty() || !tokenizer.is_special(token.id)) {
+    return feed(token.text);
+  }
+  const bool ends = std::ranges::find(stop_ids, token.id) != stop_ids.end();
+  const std::string mark = tokenizer.id_to_token(token.id).value_or("");
+  if (!ends && holds_mark(form_, mark)) hold(mark, true);
+  return feed("");
+}
+
+void ToolCallReader::hold(std::string_view text, bool hidden) {
+  held_ += text;
+  hidden_.insert(hidden_.end(), text.size(), hidden);
 }
 
 ToolText ToolCallReader::finish(bool cut) {
@@ -141,13 +178,13 @@ void ToolCallReader::advance(bool last, ToolText& out) {
   while (!held_.empty()) {
     std::size_t sure = 0;
     const std::size_t open = find_open(last, sure);
-    show(std::string_view(held_).substr(0, sure), out);
+    show(sure, out);
     drop(sure);
     if (open == kNone) return;
     Attempt found = attempt(last);
     if (found.size == 0) return;
     if (found.calls.empty()) {
-      show(std::string_view(held_).substr(0, found.size), out);
+      show(found.size, out);
       at_edge_ = false;
     } else {
       for (ToolCall& call : found.calls) out.calls.push_back(std::move(call));
@@ -282,7 +319,11 @@ ToolCallReader::Attempt ToolCallReader::attempt_mistral_pair(
 }
 
 // Blanks at the edges wait: they are dropped where a call or the end follows.
-void ToolCallReader::show(std::string_view text, ToolText& out) {
+void ToolCallReader::show(std::size_t size, ToolText& out) {
+  std::string text;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (!hidden_[i]) text += held_[i];
+  }
   if (text.empty()) return;
   if (at_edge_) {
     space_ += text;
@@ -298,17 +339,10 @@ void ToolCallReader::show(std::string_view text, ToolText& out) {
 void ToolCallReader::drop(std::size_t size) {
   if (size == 0) return;
   held_.erase(0, size);
+  hidden_.erase(
+      hidden_.begin(), hidden_.begin() + static_cast<std::ptrdiff_t>(size)
+  );
   scan_ = {};
-}
-
-std::string text_with_marks(
-    const GeneratedToken& token,
-    const data::Tokenizer& tokenizer,
-    std::span<const std::int32_t> stop_ids
-) {
-  if (!token.text.empty() || !tokenizer.is_special(token.id)) return token.text;
-  const bool ends = std::ranges::find(stop_ids, token.id) != stop_ids.end();
-  return ends ? "" : tokenizer.id_to_token(token.id).value_or("");
 }
 
 Json tool_call_json(const ToolCall& call, const std::string& id) {

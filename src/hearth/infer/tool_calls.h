@@ -55,8 +55,15 @@ class ToolCallReader {
   // so there a call must name one of them (any, when there are none).
   explicit ToolCallReader(ToolForm form, std::vector<std::string> names = {});
 
-  // Text of special tokens ("<|python_tag|>", "[TOOL_CALLS]") belongs in.
   ToolText feed(std::string_view text);
+  // The same for a token as it was made. Special tokens are no text; one that
+  // marks calls ("<|python_tag|>", "[TOOL_CALLS]") and does not end the answer
+  // is read as its spelling, and not shown where no call comes of it.
+  ToolText feed(
+      const GeneratedToken& token,
+      const data::Tokenizer& tokenizer,
+      std::span<const std::int32_t> stop_ids
+  );
   // The answer is over: what was held back and is no call is text. cut: it
   // reached its limit, so that a call which is not whole was to be one.
   ToolText finish(bool cut = false);
@@ -86,25 +93,19 @@ class ToolCallReader {
   Attempt attempt_mistral(bool last);
   Attempt attempt_mistral_pair(std::size_t begin, bool last);
   bool offered(const std::string& name) const;
-  void show(std::string_view text, ToolText& out);
+  void hold(std::string_view text, bool hidden);
+  void show(std::size_t size, ToolText& out);
   void drop(std::size_t size);
 
   ToolForm form_;
   std::vector<std::string> names_;
   std::string held_;
-  std::string space_;    // blanks that are shown once a word follows
+  std::vector<bool> hidden_;  // of each byte held: it is never shown
+  std::string space_;         // blanks that are shown once a word follows
   bool at_edge_ = true;  // nothing but blanks since the beginning or a call
   bool called_ = false;
   Scan scan_;
 };
-
-// A token's text as a reader wants it: a mark such as [TOOL_CALLS], which is no
-// text, is spelled out, unless it ends the answer.
-std::string text_with_marks(
-    const GeneratedToken& token,
-    const data::Tokenizer& tokenizer,
-    std::span<const std::int32_t> stop_ids
-);
 
 // A call in OpenAI's form; `id` where the model gave none.
 Json tool_call_json(const ToolCall& call, const std::string& id);

@@ -85,6 +85,14 @@ void check_key(const AccessRules& rules, const HttpRequest& request) {
   );
 }
 
+void check_encoding(const HttpRequest& request) {
+  const std::string* encoding = request.header("Content-Encoding");
+  if (encoding == nullptr || same_name(*encoding, "identity")) return;
+  throw ApiError(
+      415, "the body must not have a Content-Encoding, got " + *encoding
+  );
+}
+
 void check_json_type(const HttpRequest& request) {
   const std::string* type = request.header("Content-Type");
   if (type != nullptr) {

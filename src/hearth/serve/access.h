@@ -26,6 +26,7 @@ struct AccessRules {
 void check_host(const AccessRules& rules, const HttpRequest& request);
 void check_origin(const AccessRules& rules, const HttpRequest& request);
 void check_key(const AccessRules& rules, const HttpRequest& request);
+void check_encoding(const HttpRequest& request);
 void check_json_type(const HttpRequest& request);
 
 // What a browser must be told so that a named origin may read the answer;

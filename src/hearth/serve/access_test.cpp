@@ -163,8 +163,31 @@ TEST(AccessTest, PagesOfOtherOriginsAreRefusedUnlessNamed) {
       ),
       403
   );
+  // Nobody's page asks: it is a method like another.
+  const std::string asks = bench.raw(closing_request("OPTIONS", kChatPath));
+  EXPECT_EQ(status_of(asks), 405);
+  EXPECT_NE(asks.find("Allow: POST\r\n"), asks.npos);
   ServiceBench plain;
   EXPECT_EQ(status_of(plain.get("/v1/models", named)), 403);
+}
+
+TEST(AccessTest, TheHostOfAWholeUrlCounts) {
+  ServiceBench bench;
+  EXPECT_EQ(status_of(bench.get("http://127.0.0.1:8080/health")), 200);
+  EXPECT_EQ(status_of(bench.get("http://evil.example/health")), 403);
+}
+
+TEST(AccessTest, APackedBodyIsRefusedByName) {
+  ServiceBench bench;
+  const std::string body = R"({"model":"base","prompt":"a","max_tokens":1})";
+  const std::string packed =
+      bench.post(kTextPath, body, "Content-Encoding: gzip\r\n");
+  EXPECT_EQ(status_of(packed), 415);
+  EXPECT_NE(packed.find("Content-Encoding"), packed.npos);
+  EXPECT_EQ(
+      status_of(bench.post(kTextPath, body, "Content-Encoding: identity\r\n")),
+      200
+  );
 }
 
 TEST(AccessTest, AFormOfAnotherSiteCannotPost) {

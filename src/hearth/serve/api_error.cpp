@@ -50,11 +50,4 @@ HttpAnswer error_answer(const ApiError& error, int retry_after) {
   return answer;
 }
 
-std::string plain_message(std::string_view what) {
-  const auto end = what.find("] ");
-  const bool placed = what.starts_with('[') && end != what.npos &&
-                      what.substr(0, end).find(' ') == what.npos;
-  return std::string(placed ? what.substr(end + 2) : what);
-}
-
 }  // namespace hearth::serve

@@ -37,8 +37,4 @@ std::string error_body(const ApiError& error);
 // retry_after: seconds, told where trying again later may help.
 HttpAnswer error_answer(const ApiError& error, int retry_after = 1);
 
-// "[area.function] what must hold" without what stands in brackets, which
-// means something to us alone.
-std::string plain_message(std::string_view what);
-
 }  // namespace hearth::serve

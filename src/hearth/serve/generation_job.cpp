@@ -130,10 +130,7 @@ void GenerationJob::hear_token(
   if (plan_.log_probs) choice.tokens.push_back(token);
   if (choice.tools) {
     add_parts(
-        choice,
-        choice.tools->feed(
-            infer::text_with_marks(token, *host_.tokenizer, plan_.stop_ids)
-        )
+        choice, choice.tools->feed(token, *host_.tokenizer, plan_.stop_ids)
     );
   } else if (!token.text.empty() || plan_.log_probs) {
     add_text(choice, token.text);

@@ -48,7 +48,9 @@ void read_logit_bias(Fields& fields, std::map<std::int32_t, float>& out) {
     if (!(number >= -100 && number <= 100)) {
       fields.fail("logit_bias", "must have values from -100 to 100");
     }
-    out[id] = static_cast<float>(number);
+    if (!out.emplace(id, static_cast<float>(number)).second) {
+      fields.fail("logit_bias", "must name each token once");
+    }
   }
 }
 

@@ -110,6 +110,20 @@ void HttpParser::parse_head() {
   if (!fault_) choose_framing();
 }
 
+// "http://HOST/PATH", as proxies are asked: leaves the path. False where no
+// host can be read from it, or nothing but a question is left of a path.
+bool HttpParser::take_authority(std::string_view& target) {
+  const auto scheme = target.find("://");
+  const bool absolute = same_name(target.substr(0, scheme), "http") ||
+                        same_name(target.substr(0, scheme), "https");
+  if (scheme == target.npos || !absolute) return !target.starts_with('?');
+  const auto rest = target.substr(scheme + 3);
+  const auto end = std::min(rest.find_first_of("/?"), rest.size());
+  authority_ = rest.substr(0, end);
+  target = end == rest.size() ? std::string_view("/") : rest.substr(end);
+  return !authority_.empty() && authority_.find('@') == authority_.npos;
+}
+
 bool HttpParser::parse_request_line(std::string_view line) {
   const auto space = line.find(' '), last = line.rfind(' ');
   if (space == line.npos || last == space) {
@@ -117,7 +131,7 @@ bool HttpParser::parse_request_line(std::string_view line) {
     return false;
   }
   const auto method = line.substr(0, space), version = line.substr(last + 1);
-  const auto target = line.substr(space + 1, last - space - 1);
+  auto target = line.substr(space + 1, last - space - 1);
   const bool plain = std::ranges::all_of(target, [](char c) {
     return static_cast<unsigned char>(c) > ' ' &&
            static_cast<unsigned char>(c) < 0x7F;
@@ -128,14 +142,15 @@ bool HttpParser::parse_request_line(std::string_view line) {
     fail(505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
   } else if (!is_token(method) || method.size() > 16) {
     fail(400, "the method is not a word");
-  } else if (!plain || target.empty() ||
-             (target.front() != '/' && target != "*")) {
+  } else if (!plain || !take_authority(target) ||
+             (!target.starts_with('/') && !target.starts_with('?') &&
+              target != "*")) {
     fail(400, "the request target must be a path");
   }
   if (fault_) return false;
   request_.method = method;
   const auto question = target.find('?');
-  request_.path = target.substr(0, question);
+  request_.path = question == 0 ? "/" : target.substr(0, question);
   if (question != target.npos) request_.query = target.substr(question + 1);
   request_.minor = version.back() - '0';
   return true;
@@ -174,6 +189,16 @@ bool HttpParser::content_length(std::size_t& length) {
   return !fault_;
 }
 
+// The host of a whole URL is the one that counts, whatever the header says.
+void HttpParser::set_host() {
+  for (auto& [name, value] : request_.headers) {
+    if (!same_name(name, "Host")) continue;
+    value = authority_;
+    return;
+  }
+  request_.headers.emplace_back("Host", authority_);
+}
+
 void HttpParser::choose_framing() {
   int lengths = 0, encodings = 0, hosts = 0;
   for (const auto& [name, value] : request_.headers) {
@@ -184,6 +209,7 @@ void HttpParser::choose_framing() {
   if (hosts > 1 || (hosts == 0 && request_.minor == 1)) {
     return fail(400, "a request must have one Host header");
   }
+  if (!authority_.empty()) set_host();
   if (lengths + encodings > 1) {
     return fail(400, "the length of the body is given twice");
   }

@@ -62,7 +62,9 @@ class HttpParser {
   std::size_t feed_chunk_line(std::string_view bytes);
   void parse_head();
   bool parse_request_line(std::string_view line);
+  bool take_authority(std::string_view& target);
   bool parse_header(std::string_view line);
+  void set_host();
   void choose_framing();
   bool content_length(std::size_t& length);
   void end_chunk_line();
@@ -71,7 +73,8 @@ class HttpParser {
   HttpLimits limits_;
   State state_ = State::head;
   std::string head_, line_;
-  std::size_t left_ = 0;  // bytes of the body or chunk still to come
+  std::string authority_;  // of a target that is a whole URL
+  std::size_t left_ = 0;   // bytes of the body or chunk still to come
   std::size_t trailer_bytes_ = 0;
   bool chunked_ = false, continue_asked_ = false, continue_said_ = false;
   HttpRequest request_;

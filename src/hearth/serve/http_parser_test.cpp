@@ -46,6 +46,38 @@ TEST(HttpParser, ReadsARequestWithItsBody) {
   EXPECT_FALSE(parser.started());
 }
 
+TEST(HttpParser, ReadsAWholeUrl) {
+  const struct {
+    const char *target, *path, *query, *host;
+  } cases[] = {
+      {"http://a:80/v1/x?b=c", "/v1/x", "b=c", "a:80"},
+      {"HTTPS://[::1]:8080", "/", "", "[::1]:8080"},
+      {"http://a?b=/c", "/", "b=/c", "a"},
+      {"/x?u=http://b/", "/x", "u=http://b/", "h"},
+  };
+  for (const auto& c : cases) {
+    const std::string line = std::string("GET ") + c.target + " HTTP/1.";
+    auto parser = fed(line + "1\r\nHost: h\r\n\r\n");
+    ASSERT_TRUE(parser.done()) << c.target;
+    const auto r = parser.take();
+    EXPECT_EQ(r.path, c.path);
+    EXPECT_EQ(r.query, c.query);
+    // The host of the URL counts.
+    EXPECT_EQ(*r.header("Host"), c.host);
+    EXPECT_EQ(fault_of(line + "1\r\n\r\n"), 400);
+  }
+  auto old = fed("GET http://a/ HTTP/1.0\r\n\r\n");
+  ASSERT_TRUE(old.done());
+  EXPECT_EQ(*old.take().header("Host"), "a");
+  for (const char* target :
+       {"http:///x", "http://", "http://u@a/", "ftp://a/", "http:a/", "?x"}) {
+    EXPECT_EQ(
+        fault_of(std::string("GET ") + target + " HTTP/1.1\r\nHost: h\r\n\r\n"),
+        400
+    ) << target;
+  }
+}
+
 TEST(HttpParser, ReadsChunksWithExtensionsAndTrailer) {
   auto parser =
       fed("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n"
@@ -82,7 +114,7 @@ TEST(HttpParser, RefusesWhatIsNotARequest) {
       {"GET  / HTTP/1.1\r\n" + host + "\r\n", 400},
       {"G@T / HTTP/1.1\r\n" + host + "\r\n", 400},
       {"GET x HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET http://h/ HTTP/1.1\r\n" + host + "\r\n", 400},
+      {"GET ftp://h/ HTTP/1.1\r\n" + host + "\r\n", 400},
       {"GET /\x01 HTTP/1.1\r\n" + host + "\r\n", 400},
       {"GET / HTTP/2.0\r\n" + host + "\r\n", 505},
       {"GET / HTTP/1.1\r\n\r\n", 400},

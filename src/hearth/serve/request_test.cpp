@@ -192,6 +192,7 @@ TEST(ChatRequestTest, WrongTypesAndRangesAreNamed) {
       {R"("logit_bias":{"x":1})", "logit_bias"},
       {R"("logit_bias":{"1":101})", "logit_bias"},
       {R"("logit_bias":{"-1":1})", "logit_bias"},
+      {R"("logit_bias":{"5":1,"05":-50})", "logit_bias"},
       {R"("stream":1)", "stream"},
       {R"("stream_options":{"include_usage":true})", "stream_options"},
       {R"("top_logprobs":2)", "top_logprobs"},

@@ -114,8 +114,13 @@ void check_length(
   throw ApiError(
       400,
       fmt::format(
-          "the prompt has {} tokens, but the context of this model holds {}",
-          tokens, limit
+          "the prompt has {} tokens, which {} {} tokens of this model's "
+          "context",
+          tokens,
+          tokens > static_cast<std::size_t>(limit)
+              ? "is more than the"
+              : "leaves no room for an answer in the",
+          limit
       ),
       param, "context_length_exceeded"
   );

@@ -91,17 +91,28 @@ std::vector<Suspect> suspects_of(
   return out;
 }
 
+data::ChatOptions options_of(const ChatRequest& request) {
+  const bool tools = request.tool_choice != ToolChoice::none;
+  data::ChatOptions out;
+  out.add_generation_prompt = !request.continue_final_message;
+  out.continue_final_message = request.continue_final_message;
+  if (tools) out.tools = request.tools;
+  out.variables = request.template_variables;
+  return out;
+}
+
 std::string rendered(
     const ChatRequest& request,
     const data::ChatTemplate& chat
 ) {
-  const bool tools = request.tool_choice != ToolChoice::none;
-  return chat.render(
-      request.messages,
-      {.add_generation_prompt = !request.continue_final_message,
-       .continue_final_message = request.continue_final_message,
-       .tools = tools ? request.tools : Json(),
-       .variables = request.template_variables}
+  return chat.render(request.messages, options_of(request));
+}
+
+[[noreturn]] void refuse_unread(const std::string& name) {
+  throw ApiError(
+      400,
+      fmt::format("'{}' is not read by the chat template of this model", name),
+      name, "unsupported_parameter"
   );
 }
 
@@ -115,15 +126,11 @@ void check_all_is_read(
     if (suspect.mentioned) continue;
     ChatRequest without = request;
     suspect.leave_out(without);
-    if (rendered(without, chat) != text) continue;
-    throw ApiError(
-        400,
-        fmt::format(
-            "'{}' is not read by the chat template of this model", suspect.name
-        ),
-        suspect.name, "unsupported_parameter"
-    );
+    if (rendered(without, chat) == text) refuse_unread(suspect.name);
   }
+  const auto unread =
+      data::unread_message(chat, request.messages, options_of(request), text);
+  if (unread) refuse_unread(fmt::format("messages[{}].content", *unread));
 }
 
 }  // namespace

@@ -106,7 +106,9 @@ std::optional<HttpAnswer> Service::gate(const HttpRequest& head) {
   HttpAnswer made;
   try {
     check_host(options_.access, head);
-    if (head.method == "OPTIONS" && !options_.access.cors_origins.empty()) {
+    // Without an origin it is no question of a page.
+    if (head.method == "OPTIONS" && head.header("Origin") != nullptr &&
+        !options_.access.cors_origins.empty()) {
       made = preflight(head);
     } else {
       check_origin(options_.access, head);
@@ -189,6 +191,7 @@ std::optional<HttpAnswer> Service::answer(
     default:
       break;
   }
+  check_encoding(head);
   check_json_type(head);
   if (draining_) throw ApiError(503, "the server is shutting down");
   return {};

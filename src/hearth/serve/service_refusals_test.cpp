@@ -1,4 +1,5 @@
 // What the API refuses, and what it then says.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "hearth/serve/service_bench_test.h"
@@ -44,6 +45,35 @@ TEST(ServiceRefusals, APromptThatDoesNotFitIsRefused) {
   );
 }
 
+TEST(ServiceRefusals, APromptAndItsAnswerFillTheContextTogether) {
+  ServiceBench bench;  // a context of 256 tokens
+  const auto ask = [&](std::size_t tokens, const char* more = "") {
+    return bench.post(
+        kTextPath, R"({"model":"base","max_tokens":5,"prompt":")" +
+                       std::string(tokens, 'a') + "\"" + more + "}"
+    );
+  };
+  const std::string last = ask(255);
+  EXPECT_EQ(status_of(last), 200);
+  EXPECT_EQ(json_of(last)["usage"]["completion_tokens"], 1);
+  EXPECT_EQ(json_of(last)["usage"]["total_tokens"], 256);
+  EXPECT_EQ(json_of(last)["choices"][0]["finish_reason"], "length");
+  const auto says = [](const std::string& answer) {
+    EXPECT_EQ(status_of(answer), 400);
+    return json_of(answer)["error"]["message"].get<std::string>();
+  };
+  EXPECT_EQ(
+      says(ask(256)),
+      "the prompt has 256 tokens, which leaves no room for an answer in the "
+      "256 tokens of this model's context"
+  );
+  EXPECT_EQ(
+      says(ask(257)),
+      "the prompt has 257 tokens, which is more than the 256 tokens of this "
+      "model's context"
+  );
+}
+
 TEST(ServiceRefusals, TextThatCannotFitIsRefusedBeforeItIsTokenised) {
   ServiceBench bench;
   // The longest of its tokens has five bytes, the context 256 tokens.
@@ -62,6 +92,33 @@ TEST(ServiceRefusals, TextThatCannotFitIsRefusedBeforeItIsTokenised) {
   ))["error"];
   EXPECT_EQ(chat["code"], "context_length_exceeded");
   EXPECT_EQ(chat["param"], "messages");
+}
+
+TEST(ServiceRefusals, MessagesThatTheTemplateDropsAreNamed) {
+  BenchOptions options;
+  options.chat_template =
+      "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}"
+      "{% endif %}{% endfor %}";
+  ServiceBench bench(options);
+  const auto ask = [&](const std::string& messages) {
+    return bench.post(
+        kChatPath,
+        R"({"model":"base","max_tokens":2,"messages":[)" + messages + "]}"
+    );
+  };
+  const std::string user = R"({"role":"user","content":"x"})";
+  EXPECT_EQ(status_of(ask(user)), 200);
+  for (const char* role : {"system", "developer"}) {
+    const std::string answer =
+        ask(fmt::format(R"({{"role":"{}","content":"be brief"}},)", role) +
+            user);
+    EXPECT_EQ(status_of(answer), 400);
+    EXPECT_EQ(json_of(answer)["error"]["param"], "messages[0].content");
+  }
+  const std::string tool =
+      ask(user + R"(,{"role":"tool","tool_call_id":"1","content":"42"})");
+  EXPECT_EQ(status_of(tool), 400);
+  EXPECT_EQ(json_of(tool)["error"]["param"], "messages[1].content");
 }
 
 TEST(ServiceRefusals, ErrorsNameTheOptionAndNothingOfOurs) {
