@@ -202,17 +202,30 @@ std::vector<long> prune_checkpoints(
     );
   }
   files::remove_leftovers(run);
-  const auto steps = checkpoint_steps(run);
+  std::vector<long> steps, broken;
+  for (const long step : checkpoint_steps(run)) {
+    const bool whole = files::has_parts(checkpoint_path(run, step));
+    (whole ? steps : broken).push_back(step);
+  }
   const auto healthy = kept.settled - kProvingSteps;
   const auto next = static_cast<std::size_t>(
       std::ranges::upper_bound(steps, healthy) - steps.begin()
   );
   std::vector<long> removed;
-  for (std::size_t i = 0;
-       i + static_cast<std::size_t>(kept.last) < steps.size(); ++i) {
+  const auto remove = [&](long step) {
+    fs::remove_all(checkpoint_path(run, step));
+    removed.push_back(step);
+  };
+  const auto newest = static_cast<std::size_t>(kept.last);
+  for (std::size_t i = 0; i + newest < steps.size(); ++i) {
     if (steps[i] == kept.best || i == next || i + 1 == next) continue;
-    fs::remove_all(checkpoint_path(run, steps[i]));
-    removed.push_back(steps[i]);
+    remove(steps[i]);
+  }
+  // What is not whole takes nobody's place, and goes when the newest are newer.
+  for (const long step : broken) {
+    if (steps.size() >= newest && step < steps[steps.size() - newest]) {
+      remove(step);
+    }
   }
   return removed;
 }

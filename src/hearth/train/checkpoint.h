@@ -101,7 +101,7 @@ std::optional<BestCheckpoint> best_checkpoint(const std::string& run);
 inline constexpr long kProvingSteps = 8;
 
 struct KeptCheckpoints {
-  int last = 2;    // the newest so many
+  int last = 2;    // the newest so many that are whole, by their files' sizes
   long best = -1;  // a step that stays; -1: none
   // The last step that was not in trouble. The newest checkpoint that is
   // healthy by then stays, and the one that is next to be.

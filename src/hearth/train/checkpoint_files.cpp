@@ -36,6 +36,22 @@ Sum sum_of(const std::string& path) {
   return {file.size(), fmt::format("{:016x}", hash.digest())};
 }
 
+Sum wanted_sum(const std::string& folder, const std::string& name) {
+  const std::string list = folder + "/" + kChecksums;
+  const Json sums = read_json_file(list, {.max_bytes = 1 << 16});
+  try {
+    const Json& entry = sums.at("files").at(name);
+    return {
+        entry.at("bytes").get<std::size_t>(),
+        entry.at("xxh64").get<std::string>()
+    };
+  } catch (const Json::exception&) {
+    throw FormatError(
+        fmt::format("{}: size and hash of {} must be there", list, name)
+    );
+  }
+}
+
 }  // namespace
 
 std::string checkpoints_folder(const std::string& run) {
@@ -55,20 +71,7 @@ void write_checksums(const std::string& folder) {
 }
 
 void verify_checksum(const std::string& folder, const std::string& name) {
-  const std::string list = folder + "/" + kChecksums;
-  const Json sums = read_json_file(list, {.max_bytes = 1 << 16});
-  Sum wanted;
-  try {
-    const Json& entry = sums.at("files").at(name);
-    wanted = {
-        entry.at("bytes").get<std::size_t>(),
-        entry.at("xxh64").get<std::string>()
-    };
-  } catch (const Json::exception&) {
-    throw FormatError(
-        fmt::format("{}: size and hash of {} must be there", list, name)
-    );
-  }
+  const Sum wanted = wanted_sum(folder, name);
   const std::string path = folder + "/" + name;
   const Sum found = sum_of(path);
   if (found.bytes != wanted.bytes) {
@@ -90,6 +93,18 @@ void verify_checksum(const std::string& folder, const std::string& name) {
 void verify_checksums(const std::string& folder) {
   for (const char* name : {kWeights, kOptimizer, kState}) {
     verify_checksum(folder, name);
+  }
+}
+
+bool has_parts(const std::string& folder) {
+  try {
+    for (const char* name : {kWeights, kOptimizer, kState}) {
+      const Sum wanted = wanted_sum(folder, name);
+      if (fs::file_size(folder + "/" + name) != wanted.bytes) return false;
+    }
+    return true;
+  } catch (const std::exception&) {
+    return false;
   }
 }
 

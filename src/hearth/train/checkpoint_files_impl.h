@@ -18,6 +18,9 @@ void verify_checksums(const std::string& folder);
 // The same of one of the files.
 void verify_checksum(const std::string& folder, const std::string& name);
 
+// Whether the files are there in their sizes; their bytes are not read.
+bool has_parts(const std::string& folder);
+
 // A save that was interrupted leaves folders beside the checkpoints: a new one
 // that is not whole, or an old one on its way out. Puts back the old one where
 // nothing has taken its place, and removes the rest.

@@ -196,6 +196,16 @@ TEST_F(CheckpointTest, TheLastOnesAndTheBestAreKept) {
   clear_best(run());
 }
 
+TEST_F(CheckpointTest, WhatIsNotWholeTakesNoPlace) {
+  for (const long step : {10, 15, 20, 22}) save(step);
+  fs::create_directories(checkpoint_path(run(), 21));
+  fs::resize_file(file(15, "weights.safetensors"), 9);
+  EXPECT_EQ(prune({.last = 2, .settled = 0}), (Steps{15}));
+  EXPECT_EQ(checkpoint_steps(run()), (Steps{10, 20, 21, 22}));
+  save(23);
+  EXPECT_EQ(prune({.last = 2, .settled = 0}), (Steps{20, 21}));
+}
+
 // A run that saves every step: at each there is one that some good steps have
 // followed, and trouble stops the clock.
 TEST_F(CheckpointTest, TheLastHealthyOneIsNeverPruned) {

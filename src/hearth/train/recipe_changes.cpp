@@ -5,13 +5,14 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/train/recipe_paths.h"
 
 namespace hearth::train {
 namespace {
 
 using Values = std::vector<std::pair<std::string, std::string>>;
 
-Values values_of(Recipe& recipe) {
+Values values_of(Recipe recipe) {
   FieldVisitor v;
   recipe.fields(v);
   Values out;
@@ -32,8 +33,12 @@ bool may_change(const std::string& key) {
 
 }  // namespace
 
-std::vector<RecipeChange> recipe_changes(Recipe before, Recipe now) {
-  const Values then = values_of(before), own = values_of(now);
+std::vector<RecipeChange> recipe_changes(
+    const Recipe& before,
+    const Recipe& now
+) {
+  const Values then = values_of(with_absolute_paths(before));
+  const Values own = values_of(with_absolute_paths(now));
   std::vector<RecipeChange> out;
   for (std::size_t i = 0; i < own.size(); ++i) {
     const auto& [key, value] = own[i];

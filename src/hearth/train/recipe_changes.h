@@ -12,8 +12,12 @@ struct RecipeChange {
   std::string key, before, now;  // values as YAML; "off" in an absent section
 };
 
-// Every key but run.dir, in the recipe's order.
-std::vector<RecipeChange> recipe_changes(Recipe before, Recipe now);
+// Every key but run.dir, in the recipe's order. Two ways to write a path are
+// one value.
+std::vector<RecipeChange> recipe_changes(
+    const Recipe& before,
+    const Recipe& now
+);
 
 // Keys that --resume may change: how a run goes on, not what it is. A name that
 // ends in a dot stands for all keys below it.

@@ -57,6 +57,16 @@ void remark_on_batch(const Recipe& r, std::vector<std::string>& out) {
         )
     );
   }
+  if (!pinned && t.gradient_accumulation_steps > tokens / r.longest()) {
+    out.push_back(
+        fmt::format(
+            "train.gradient_accumulation_steps {} is more than the {} rows of "
+            "a step (train.tokens_per_step {})",
+            t.gradient_accumulation_steps, tokens / r.longest(),
+            t.tokens_per_step
+        )
+    );
+  }
 }
 
 }  // namespace

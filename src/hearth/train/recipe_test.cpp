@@ -110,6 +110,9 @@ TEST(Recipe, ValuesThatDoNotDoWhatTheySeemToAreRemarkedOn) {
       {"{train: {tokens_per_step: 512, micro_batch_size: 64}, data: {length: "
        "64}}",
        "train.micro_batch_size 64 is more than the 8 rows of a step"},
+      {"{train: {tokens_per_step: 512, gradient_accumulation_steps: 100}, "
+       "data: {length: 64}}",
+       "train.gradient_accumulation_steps 100 is more than the 8 rows of a"},
       {"{train: {steps: 5}, optim: {warmup: 5}}",
        "optim.warmup 5 is not shorter than the 5 steps"},
       {"train: {eval_every: 5}", "train.eval_every is not used"},

@@ -2,35 +2,33 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/shell_word.h"
+#include "hearth/train/folder_lock.h"
 
 namespace hearth::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLock = "lock";
-// What a run writes, and so what overwriting one removes.
-constexpr std::array kOwn = {"config.yaml",  "machine.json",
-                             "version",      "best.json",
+// What a run writes, and so what overwriting one removes, in this order: first
+// what makes it one to go on with, last what tells that it was one.
+constexpr std::array kOwn = {"config.yaml",  "best.json",
                              "checkpoints",  "metrics.jsonl",
                              "events.jsonl", "model",
-                             "adapter",      "sweep_result.json"};
+                             "adapter",      "sweep_result.json",
+                             "version",      "machine.json"};
 
 bool is_own(const fs::path& name) {
-  return name == kLock || std::ranges::any_of(kOwn, [&](const char* own) {
+  return name == kLockFile || is_unfinished(name.string()) ||
+         std::ranges::any_of(kOwn, [&](const char* own) {
            return name == own;
          });
 }
@@ -38,7 +36,10 @@ bool is_own(const fs::path& name) {
 bool has_content(const std::string& path) {
   return std::any_of(
       fs::directory_iterator(path), fs::directory_iterator(),
-      [](const auto& entry) { return entry.path().filename() != kLock; }
+      [](const auto& entry) {
+        const fs::path name = entry.path().filename();
+        return name != kLockFile && !is_unfinished(name.string());
+      }
   );
 }
 
@@ -66,17 +67,29 @@ bool never_stepped(const fs::path& run) {
                       fs::file_size(run / "metrics.jsonl", missing) > 0;
   const bool saved = fs::exists(run / "checkpoints", missing) &&
                      !fs::is_empty(run / "checkpoints", missing);
-  return fs::exists(run / "version", missing) && !logged && !saved &&
-         !has_weights(run) && !has_foreign(run.string());
+  const bool described = fs::exists(run / "machine.json", missing) ||
+                         fs::exists(run / "version", missing);
+  return described && !logged && !saved && !has_weights(run) &&
+         !has_foreign(run.string());
 }
 
-// What a run describes itself with, but for what killed it meanwhile. A folder
-// of something else may hold a config.yaml and checkpoints, too.
+// What a run describes itself with, but for what killed it while it was begun
+// or removed: config.yaml is the last to come and the first to go. A folder of
+// something else may hold a config.yaml and checkpoints, too.
 bool is_run(const fs::path& path) {
   const auto has = [&](const char* name) { return fs::exists(path / name); };
-  const bool whole = has("config.yaml") && has("version");
   const bool begun = !has("checkpoints") && !has_weights(path);
-  return has("machine.json") && (whole || begun);
+  return has("machine.json") && (has("version") || begun);
+}
+
+std::string ways_on(const std::string& path) {
+  std::string other = "give another folder with -o";
+  if (!is_run(path)) return other;
+  std::string replaced = "replace it with --force, or " + other;
+  if (!fs::exists(fs::path(path) / "config.yaml")) return replaced;
+  return fmt::format(
+      "continue it with --resume {}, {}", shell_word(path), replaced
+  );
 }
 
 void require_run(const std::string& path) {
@@ -94,13 +107,7 @@ void require_run(const std::string& path) {
 void require_empty(const std::string& path) {
   if (!has_content(path) || never_stepped(path)) return;
   throw UsageError(
-      fmt::format("[train.run] {} must be empty or new", path),
-      is_run(path) ? fmt::format(
-                         "continue it with --resume {}, replace it with "
-                         "--force, or give another folder with -o",
-                         path
-                     )
-                   : "give another folder with -o"
+      fmt::format("[train.run] {} must be empty or new", path), ways_on(path)
   );
 }
 
@@ -115,27 +122,6 @@ void make_folder(const std::string& path) {
   if (failed) {
     throw IoError(fmt::format("cannot create {}: {}", path, failed.message()));
   }
-}
-
-// The kernel frees the lock when the process dies, so one that is held is
-// held by a living process; the number in the file is for the message.
-FileHandle take_lock(const std::string& path) {
-  const std::string name = path + "/" + kLock;
-  FileHandle lock = FileHandle::open(name, O_RDWR | O_CREAT, "create");
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) throw IoError::from_errno("lock", name);
-    throw UsageError(
-        fmt::format(
-            "[train.run] {} must not be in use, but process {} trains in it",
-            path, read_text_file(name, 64)
-        ),
-        "wait for it or stop it, or give another folder with -o"
-    );
-  }
-  if (ftruncate(lock.get(), 0) != 0) throw IoError::from_errno("write", name);
-  const std::string pid = std::to_string(getpid());
-  lock.write(std::as_bytes(std::span(pid)));
-  return lock;
 }
 
 }  // namespace
@@ -154,14 +140,15 @@ RunDirectory::RunDirectory(std::string path, RunMode mode)
   // as another process may have been faster.
   if (mode == RunMode::fresh) require_empty(path_);
   if (mode == RunMode::overwrite) require_run(path_);
-  lock_ = take_lock(path_);
+  lock_ = lock_folder(path_, "train.run", "trains");
   if (mode == RunMode::fresh) require_empty(path_);
+  remove_unfinished(path_);
 }
 
 RunDirectory::~RunDirectory() {
   std::error_code ignored;
   if (!made_ || fs::exists(file("config.yaml"), ignored)) return;
-  fs::remove(file(kLock), ignored);
+  fs::remove(file(kLockFile), ignored);
   fs::remove(path_, ignored);
 }
 

@@ -98,6 +98,52 @@ TEST(RunDirectory, ForceRefusesAFolderThatIsNoRun) {
   EXPECT_FALSE(fs::exists(path + "/lock"));
 }
 
+// A process that is killed while it overwrites, or begins, leaves any part of
+// what it removes, or writes, one after the other.
+TEST(RunDirectory, OverwritingThatWasKilledCanBeDoneAgain) {
+  const TestFolder folder;
+  const std::string path = folder.path();
+  RunDirectory(path, RunMode::fresh).describe({"a: 1\n", {}, "1"});
+  fs::create_directories(path + "/checkpoints/step-000001");
+  fs::create_directories(path + "/model");
+  write_file_atomically(path + "/model/model.safetensors", "old");
+  write_file_atomically(path + "/metrics.jsonl", "{}\n");
+  for (const char* gone :
+       {"config.yaml", "checkpoints", "metrics.jsonl", "model", "version"}) {
+    fs::remove_all(fs::path(path) / gone);
+    EXPECT_EQ(message_of(path, RunMode::overwrite), "") << gone;
+    const auto fresh = message_of(path, RunMode::fresh);
+    EXPECT_FALSE(has(fresh, "--resume")) << "nothing to go on with: " << fresh;
+  }
+  EXPECT_EQ(message_of(path, RunMode::fresh), "") << "nothing to lose";
+  write_file_atomically(path + "/config.yaml.tmp-12-0", "a:");
+  EXPECT_EQ(message_of(path, RunMode::fresh), "");
+  EXPECT_FALSE(fs::exists(path + "/config.yaml.tmp-12-0"));
+}
+
+TEST(RunDirectory, KilledAtAnyMomentOfOverwritingItIsStillARun) {
+  const TestFolder folder;
+  const std::string path = folder.path();
+  for (int i = 0; i < 20; ++i) {
+    RunDirectory(path, RunMode::overwrite).describe({"a: 1\n", {}, "1"});
+    const pid_t child = fork();
+    if (child == 0) {
+      while (true) {
+        for (int step = 0; step < 200; ++step) {
+          fs::create_directories(
+              fmt::format("{}/checkpoints/step-{:06}", path, step)
+          );
+        }
+        RunDirectory(path, RunMode::overwrite).describe({"b: 2\n", {}, "2"});
+      }
+    }
+    usleep(static_cast<useconds_t>(5000 + 1700 * i));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    ASSERT_EQ(message_of(path, RunMode::overwrite), "") << i;
+  }
+}
+
 TEST(RunDirectory, AStartThatFailedDoesNotBlockItsFolder) {
   const TestFolder folder;
   const std::string path = folder.path() + "/run";

@@ -9,6 +9,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/shell_word.h"
 #include "hearth/data/gguf_tokenizer_files.h"
 #include "hearth/io/hf_folder_writer.h"
 #include "hearth/models/adapters.h"
@@ -33,6 +34,15 @@ Json config_with_dtype(const Session& s) {
   const auto gates = s.model->gates();
   if (!gates.empty()) config["gate"]["step"] = gates.front()->step();
   return config;
+}
+
+// Where something else stands, or nothing.
+void put_file(const fs::path& path, const std::string& text) {
+  std::error_code missing;
+  const bool there = fs::is_regular_file(path, missing) &&
+                     fs::file_size(path, missing) == text.size();
+  if (there && read_text_file(path.string()) == text) return;
+  write_file_atomically(path.string(), text);
 }
 
 long step_of(const RunReference& r) {
@@ -96,20 +106,21 @@ Recipe run_recipe(const std::string& run) {
 void describe_model(const Session& s, const std::string& run) {
   const fs::path folder = model_folder(run);
   fs::create_directories(folder);
-  write_file_atomically(
-      (folder / "config.json").string(), to_json_text(config_with_dtype(s))
-  );
+  remove_unfinished(folder.string());
+  // One that is there belongs to the weights beside it.
+  if (!fs::exists(folder / "config.json")) {
+    write_file_atomically(
+        (folder / "config.json").string(), to_json_text(config_with_dtype(s))
+    );
+  }
   for (const auto& file : data::tokenizer_files(s.data.tokenizer)) {
     if (file.ends_with(".gguf")) {
       for (const auto& [name, text] : data::gguf_tokenizer_files(file)) {
-        write_file_atomically((folder / name).string(), text);
+        put_file(folder / name, text);
       }
       continue;
     }
-    fs::copy_file(
-        file, folder / fs::path(file).filename(),
-        fs::copy_options::overwrite_existing
-    );
+    put_file(folder / fs::path(file).filename(), read_text_file(file));
   }
 }
 
@@ -191,8 +202,12 @@ std::string run_tokenizer(const RunReference& r) {
   if (!data::tokenizer_files(own).empty()) return own;
   const Recipe recipe = run_recipe(r.run);
   const YamlNode& named = recipe.data.tokenizer;
-  return named.kind == YamlNode::Kind::kScalar ? named.scalar
-                                               : recipe.model.from;
+  if (named.kind == YamlNode::Kind::kScalar) return named.scalar;
+  if (!recipe.model.from.empty()) return recipe.model.from;
+  throw FormatError(
+      fmt::format("{} must hold the run's tokenizer, got none", own),
+      fmt::format("hearth train --resume {} puts it there", shell_word(r.run))
+  );
 }
 
 }  // namespace hearth::train

@@ -11,7 +11,8 @@
 
 namespace hearth::train {
 
-// Writes RUN/model without weights.
+// Writes RUN/model without weights, as far as it is not there: a start that was
+// cut short left it in part.
 void describe_model(const Session& session, const std::string& run);
 // Writes what the run made: the model, or the adapter.
 void write_model(const Session& session, const std::string& run);

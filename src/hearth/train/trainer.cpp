@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/shell_word.h"
 #include "hearth/train/planner.h"
 #include "hearth/train/trainer_impl.h"
 #include "hearth/train/validation.h"
@@ -89,6 +90,12 @@ void Trainer::note(const std::string& text) const {
   if (hooks_.note) hooks_.note(text);
 }
 
+void Trainer::warn(const std::string& text) {
+  warnings_.push_back(text);
+  if (hooks_.warn) return hooks_.warn(text);
+  note(text);
+}
+
 // Epochs are counted by what was drawn, and what was rolled back was.
 std::int64_t Trainer::end() const {
   return session_.recipe.train.epochs > 0 ? steps_ - discarded_ : steps_;
@@ -102,7 +109,7 @@ bool Trainer::early() const {
 void Trainer::interrupt() const {
   throw Interrupted(
       fmt::format("interrupted after step {}; saved", step_),
-      fmt::format("hearth train --resume {}", run_.path())
+      fmt::format("hearth train --resume {}", shell_word(run_.path()))
   );
 }
 

@@ -46,6 +46,8 @@ struct TrainHooks {
   std::function<void(double share, std::int64_t step, std::int64_t steps)>
       on_validation;
   std::function<void(const std::string&)> note;
+  // What went wrong and was lived with; a note where there is no such hook.
+  std::function<void(const std::string&)> warn;
   // Asked after each step and within a validation; true saves and throws
   // Interrupted.
   std::function<bool()> stop;
@@ -69,6 +71,7 @@ struct TrainResult {
   bool stopped_early = false;
   // Why its last weights are of no use; empty when nothing is wrong.
   std::string diverged;
+  std::vector<std::string> warnings;  // what went wrong and was lived with
 };
 
 class Trainer {
@@ -83,6 +86,8 @@ class Trainer {
   // After the run: the weights of the best validation, if they are not those
   // it ended with. False when they cannot be had; the last ones stand then.
   bool restore_best();
+  // All that was warned of so far.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   Session& session_;
@@ -104,6 +109,7 @@ class Trainer {
   std::optional<double> loss_, smoothed_, valid_, accuracy_;
   double best_valid_ = std::numeric_limits<double>::infinity();
   std::int64_t best_step_ = 0, since_best_ = 0;
+  Json measured_;  // what the best's loss is of
   long event_lines_ = 0;
   // The line of a step whose validation was interrupted.
   Json unvalidated_;
@@ -113,6 +119,7 @@ class Trainer {
   std::int64_t made_ = 0;  // steps of this process
   double seconds_ = 0, timed_tokens_ = 0, first_rate_ = 0;
   HealthVerdict verdict_;  // of the last step
+  std::vector<std::string> warnings_;
 
   // trainer_step.cpp
   StepMetrics train_step();
@@ -136,8 +143,10 @@ class Trainer {
   void save();
   Json state() const;
   void restore(const Checkpoint& checkpoint);
-  // best.json says what the loop knows, as far as its checkpoint is there.
+  // best.json says what the loop knows, as far as its checkpoint is there and
+  // the losses that follow can be compared with its own.
   void settle_best();
+  void forget_best(const std::string& why);
   LatestCheckpoint before_trouble();
   void roll_back();
   void start_anew();
@@ -157,6 +166,7 @@ class Trainer {
   [[noreturn]] void interrupt() const;
   TrainResult result() const;
   void note(const std::string& text) const;
+  void warn(const std::string& text);
 };
 
 }  // namespace hearth::train

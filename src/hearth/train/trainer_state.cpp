@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/shell_word.h"
 #include "hearth/train/trainer.h"
 #include "hearth/train/trainer_impl.h"
+#include "hearth/train/validation.h"
 
 namespace hearth::train {
 namespace {
@@ -71,7 +73,8 @@ Json Trainer::state() const {
       {"proven", proven_},
       {"events", events_ ? events_->lines() : event_lines_},
       {"best_step", best_step_},
-      {"since_best", since_best_}
+      {"since_best", since_best_},
+      {"measure", measured_}
   };
   if (scales_loss()) j["loss_scale"] = loss_scale_.state();
   if (loss_) j["loss"] = number_json(*loss_);
@@ -101,6 +104,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     event_lines_ = s.value("events", std::numeric_limits<long>::max());
     best_step_ = s.at("best_step").get<std::int64_t>();
     since_best_ = s.at("since_best").get<std::int64_t>();
+    measured_ = s.value("measure", Json());
     loss_ = number_at(s, "loss");
     smoothed_ = number_at(s, "smoothed");
     valid_ = number_at(s, "valid");
@@ -120,30 +124,45 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 
 void Trainer::settle_best() {
   const bool known = std::isfinite(best_valid_);
+  const Json measure = validation_measure(session_);
+  const bool same = measured_.is_null() || measured_ == measure;
+  // A run that is through has nothing to compare any more.
+  if (known && !same && step_ < end()) {
+    forget_best(
+        "train.eval_tokens or train.dpo_beta makes validation losses others "
+        "than before"
+    );
+  }
+  if (!std::isfinite(best_valid_)) {
+    measured_ = measure;
+    best_step_ = since_best_ = 0;
+    return clear_best(run_.path());
+  }
+  if (same) measured_ = measure;
   // The one that it goes on from was just read.
   const std::string path = checkpoint_path(run_.path(), best_step_);
-  const bool there = known && std::filesystem::exists(path);
+  const bool there = std::filesystem::exists(path);
   if (there && (best_step_ == step_ || is_whole(path))) {
     return set_best(run_.path(), {.step = best_step_, .loss = best_valid_});
   }
-  if (known) {
-    note(
-        fmt::format(
-            "the best checkpoint, of step {}, cannot be read any more: the "
-            "best is looked for anew",
-            best_step_
-        )
-    );
-  }
+  forget_best(
+      fmt::format(
+          "the best checkpoint, of step {}, cannot be read any more", best_step_
+      )
+  );
+  clear_best(run_.path());
+}
+
+void Trainer::forget_best(const std::string& why) {
+  warn(why + ": the best is looked for anew");
   best_valid_ = std::numeric_limits<double>::infinity();
   best_step_ = since_best_ = 0;
-  clear_best(run_.path());
 }
 
 bool Trainer::resume() {
   clear_leftovers(run_.path());
   const auto found = latest_valid(run_.path());
-  for (const auto& skipped : found.skipped) note(skipped);
+  for (const auto& skipped : found.skipped) warn(skipped);
   if (!found.checkpoint) {
     if (found.skipped.empty() && !run_.has_model()) return false;
     throw Error(
@@ -152,8 +171,8 @@ bool Trainer::resume() {
             found.skipped.empty() ? "there any more" : "whole"
         ),
         fmt::format(
-            "hearth train {}/config.yaml -o {} --force starts it anew",
-            run_.path(), run_.path()
+            "hearth train {} -o {} --force starts it anew",
+            shell_word(run_.file("config.yaml")), shell_word(run_.path())
         )
     );
   }
@@ -188,7 +207,7 @@ LatestCheckpoint Trainer::before_trouble() {
     found = latest_valid(run_.path(), most);
     if (found.checkpoint) break;
   }
-  for (const auto& skipped : found.skipped) note(skipped);
+  for (const auto& skipped : found.skipped) warn(skipped);
   return found;
 }
 
@@ -221,7 +240,7 @@ void Trainer::roll_back() {
   settle_best();
   metrics_ = std::make_unique<MetricsLog>(run_.metrics_path(), step_);
   save();
-  note(
+  warn(
       fmt::format(
           "rolled back from step {} to {}{}", at, step_,
           step_ == 0 ? ", the first weights" : ""
@@ -257,7 +276,7 @@ void Trainer::give_up() {
     save();  // with what events.jsonl holds by now
     hint += fmt::format(
         "; hearth train --resume {} optim.lr=... goes on from step {}",
-        run_.path(), step_
+        shell_word(run_.path()), step_
     );
   }
   throw Error("training stopped: " + reason, hint);
@@ -276,7 +295,7 @@ bool Trainer::restore_best() {
   } catch (const Error& e) {
     set_gates(step_);
     clear_best(run_.path());
-    note(
+    warn(
         fmt::format(
             "the best checkpoint cannot be read, so the model is that of step "
             "{}: {}",

@@ -75,7 +75,7 @@ StepMetrics Trainer::train_step() {
   bool shrunk = false;
   options.shrunk = [&](auto from, auto to, const std::string& why) {
     shrunk = true;
-    note(
+    warn(
         fmt::format(
             "out of memory at {} rows, going on with {}: {}", from, to, why
         )
@@ -150,7 +150,7 @@ bool Trainer::overflowed(double mean_loss, double norm) {
   if (loss_scale_.scale() == before) return false;
   const double now = scale_of_mean();
   events_->append({{"step", step_ + 1}, {"event", "overflow"}, {"scale", now}});
-  note(
+  warn(
       fmt::format(
           "not applied: gradients of step {} are beyond float16, the loss is "
           "scaled by {:g} from here on",
@@ -176,7 +176,7 @@ bool Trainer::healthy(const Gradients& g, double mean_loss, double norm) {
        {"why", verdict_.reason},
        {"samples", samples}}
   );
-  note("not applied: " + verdict_.reason);
+  warn("not applied: " + verdict_.reason);
   return false;
 }
 

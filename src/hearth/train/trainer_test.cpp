@@ -11,6 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/data/prepared_data.h"
 #include "hearth/train/test_folder_test.h"
+#include "hearth/train/validation.h"
 
 namespace hearth::train {
 namespace {
@@ -253,6 +254,37 @@ TEST_F(TrainerTest, AnEarlyStopStays) {
   result = resume("early", {"optim.lr=1e-30", "train.keep=1"});
   EXPECT_EQ(result.steps, 20);
   EXPECT_FALSE(result.stopped_early);
+}
+
+// Losses of other tokens are not to be compared with the best so far.
+TEST_F(TrainerTest, AnotherMeasureLooksForTheBestAnew) {
+  train("measure", {"train.steps=4", "train.eval_tokens=60"});
+  const auto result = resume(
+      "measure", {"train.steps=8", "train.eval_every=2", "train.early_stop=1",
+                  "train.eval_tokens=200", "train.keep=9", "optim.lr=1e-2"}
+  );
+  EXPECT_TRUE(said("the best is looked for anew")) << notes_;
+  EXPECT_GT(result.best_step, 4);
+  EXPECT_EQ(best_checkpoint(path("measure"))->step, result.best_step);
+  notes_.clear();
+  // More than all there is, or a run that is through, is no other measure.
+  train("all", {"train.steps=4", "train.eval_tokens=100000"});
+  EXPECT_EQ(resume("all", {"train.steps=4", "train.eval_tokens=9"}).steps, 4);
+  EXPECT_EQ(best_checkpoint(path("all"))->step, 4);
+  resume("all", {"train.steps=5", "train.eval_tokens=200000"});
+  EXPECT_FALSE(said("anew")) << notes_;
+}
+
+TEST_F(TrainerTest, AValidationScoresAtMostSoManyTokens) {
+  std::uint64_t before = 0;
+  for (const std::uint64_t most : {33u, 64u, 100u, 200u, 1u << 30}) {
+    const Session s = open({"train.eval_tokens=" + std::to_string(most)});
+    const auto tokens = validate(s, 4).tokens;
+    EXPECT_LE(tokens, most);
+    EXPECT_GT(tokens, before) << "of " << most;
+    before = tokens;
+  }
+  EXPECT_GT(validate(open({"train.eval_tokens=1"}), 4).tokens, 0u) << "a row";
 }
 
 TEST_F(TrainerTest, ABrokenBestIsPutRightOrDoneWithout) {

@@ -22,11 +22,18 @@ class Search {
         .precision = space_.precisions.front(),
         .threads = space_.threads.front()
     };
+    if (space_.own_rows > 0) {
+      Setting own = start;
+      own.rows = space_.own_rows;
+      attempt(own);
+    }
     const bool edge = climb(start);
+    if (edge) descend(start);
     for (std::size_t i = 1; i < space_.policies.size(); ++i) {
       Setting again = here(start);
       again.checkpointing = space_.policies[i];
       attempt(again);
+      if (edge) descend(again);
       // Where memory ended the ladder, less memory may carry it on.
       again.rows = std::min(again.rows * 2, space_.step_rows);
       if (edge) climb(again);
@@ -67,6 +74,15 @@ class Search {
       without_gain = gain ? 0 : without_gain + 1;
       best = std::max(best, row->tokens_per_s);
       if (without_gain == 2 || s.rows >= space_.step_rows) return false;
+    }
+  }
+
+  // Halves the rows, as long as nothing has fitted at all.
+  void descend(Setting s) {
+    const std::int64_t least = space_.floor_rows;
+    while (!fastest(result_.rows) && s.rows > least) {
+      s.rows = std::max(least, s.rows / 2 / least * least);
+      if (!attempt(s)) return;
     }
   }
 

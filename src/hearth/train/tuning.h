@@ -39,6 +39,8 @@ struct TuneRow {
 struct TuneSpace {
   std::int64_t step_rows = 1;   // of an update
   std::int64_t least_rows = 1;  // where the ladder of rows begins
+  std::int64_t floor_rows = 1;  // how far down it goes where that does not fit
+  std::int64_t own_rows = 0;    // the recipe's, tried before all; 0: none
   // The first of each is where the search starts.
   std::vector<std::string> precisions, policies;
   std::vector<int> threads;
@@ -61,9 +63,9 @@ struct TuneResult {
   bool complete = true;  // false when it was told to stop
 };
 
-// Rows are doubled until memory ends or two sizes in a row gain nothing; then,
-// at the fastest, blocks computed again (with more rows where memory had
-// ended), the other precisions, and fewer threads.
+// Rows are doubled until memory ends or two sizes in a row gain nothing, or
+// halved until they fit; then, at the fastest, blocks computed again (with more
+// rows where memory had ended), the other precisions, and fewer threads.
 TuneResult tune(const TuneSpace& space, const TuneCalls& calls);
 
 // The fastest; of those within 1 % of it the one with least memory.

@@ -83,6 +83,36 @@ TEST(Tune, StopsAtTheMemoryEdgeAndGoesOnWithBlocksAgain) {
   EXPECT_EQ(result.rows[*result.best].setting, (Setting{16, "all", "bf16", 2}));
 }
 
+TEST(Tune, HalvesTheRowsUntilTheyFit) {
+  TuneSpace s = space();
+  s.least_rows = s.step_rows = 8;
+  const auto best = [&](std::size_t budget) {
+    const auto result = tune(s, calls_for(64, budget));
+    return result.best ? result.rows[*result.best].setting : Setting{.rows = 0};
+  };
+  // Two rows fit as they are; blocks computed again make room for all.
+  EXPECT_EQ(best(9 * kMib), (Setting{8, "all", "bf16", 2}));
+  s.policies = {"none"};
+  EXPECT_EQ(best(9 * kMib).rows, 2);
+  EXPECT_EQ(best(4 * kMib).rows, 1);
+  EXPECT_EQ(best(3 * kMib).rows, 0);
+  // Where not even one row fits without: one with blocks computed again.
+  s.policies = {"none", "all"};
+  EXPECT_EQ(best(kMib), (Setting{1, "all", "bf16", 2}));
+  s.floor_rows = 2;
+  EXPECT_EQ(best(kMib).rows, 0);
+  EXPECT_EQ(best(3 * kMib).rows, 2);
+}
+
+TEST(Tune, TheRecipesOwnRowsAreTriedFirst) {
+  TuneSpace s = space();
+  s.least_rows = s.step_rows = 8;
+  s.own_rows = 3;
+  const auto result = tune(s, calls_for(3, 0));
+  EXPECT_EQ(result.rows.front().setting.rows, 3);
+  EXPECT_EQ(result.rows[*result.best].setting.rows, 3);
+}
+
 TEST(Tune, AMeasurementThatRanOutOfMemoryEndsTheLadder) {
   auto calls = calls_for(64, 0);
   calls.measure = [inner = calls.measure](const Setting& s) {

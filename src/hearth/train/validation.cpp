@@ -29,10 +29,17 @@ class Scoring {
   Validation run() {
     data::Loader loader(session_.cache, session_.valid_loader());
     data::Batch batch;
-    while (!v_.stopped && v_.tokens < most_ && loader.next(batch)) {
-      score(batch);
+    while (!v_.stopped && !full_ && loader.next(batch)) {
+      const Part part = within(batch);
+      // In passes of one shape, whose memory is there: what there is no room
+      // for is read and does not count.
+      std::fill(
+          batch.weights.begin() + std::ptrdiff_t{part.rows} * batch.length,
+          batch.weights.end(), 0.0f
+      );
+      score(batch, part.rows);
       seen_ += static_cast<double>(batch.tokens);
-      v_.tokens += batch.trained;
+      v_.tokens += part.trained;
     }
     v_.loss = weight_ > 0 ? loss_ / weight_
                           : std::numeric_limits<double>::quiet_NaN();
@@ -41,14 +48,40 @@ class Scoring {
   }
 
  private:
+  // Rows of a batch from its first on, and how many of their tokens count.
+  struct Part {
+    std::uint32_t rows = 0;
+    std::uint64_t trained = 0;
+  };
+
   const Session& session_;
   const ValidationHooks& hooks_;
   std::uint32_t together_, rows_;
   std::uint64_t most_;
   double all_ = 1, seen_ = 0;  // tokens of the split
+  bool full_ = false;          // no row more
   double loss_ = 0, weight_ = 0;
   std::optional<double> right_;
   Validation v_;
+
+  // What there is room for, row after row; the very first rows always.
+  Part within(const data::Batch& batch) {
+    Part part;
+    while (part.rows < batch.rows) {
+      const std::uint32_t rows = std::min(together_, batch.rows - part.rows);
+      const float* w = batch.weights.data() + part.rows * batch.length;
+      const auto more = static_cast<std::uint64_t>(std::count_if(
+          w, w + rows * batch.length, [](float x) { return x > 0; }
+      ));
+      const std::uint64_t sum = v_.tokens + part.trained + more;
+      full_ = sum >= most_;
+      if (sum > most_ && sum > more) return part;
+      part.rows += rows;
+      part.trained += more;
+      if (full_) return part;
+    }
+    return part;
+  }
 
   // By what was seen of the split, or of the tokens that are enough.
   double done(const data::Batch& batch, std::uint32_t rows) const {
@@ -64,8 +97,8 @@ class Scoring {
   }
 
   // A few rows at a time, fewer where memory ends.
-  void score(const data::Batch& batch) {
-    for (std::uint32_t begin = 0; begin < batch.rows && !v_.stopped;) {
+  void score(const data::Batch& batch, std::uint32_t rows) {
+    for (std::uint32_t begin = 0; begin < rows && !v_.stopped;) {
       const std::uint32_t end = std::min(begin + rows_, batch.rows);
       try {
         const auto part = loss_of(
@@ -97,6 +130,19 @@ Validation validate(
     const ValidationHooks& hooks
 ) {
   return Scoring(session, rows, hooks).run();
+}
+
+Json validation_measure(const Session& session) {
+  const TrainSection& t = session.recipe.train;
+  std::uint64_t all = 0;
+  for (const auto& set : session.cache->sets(data::Split::kValid)) {
+    all += set.tokens();
+  }
+  // More than all there is changes nothing.
+  const auto most = static_cast<std::uint64_t>(t.eval_tokens);
+  Json measure{{"tokens", std::min(most, all)}};
+  if (t.objective == "dpo") measure["dpo_beta"] = t.dpo_beta;
+  return measure;
 }
 
 }  // namespace hearth::train

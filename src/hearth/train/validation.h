@@ -22,12 +22,15 @@ struct ValidationHooks {
   std::function<void(double)> progress;
 };
 
-// Over at most train.eval_tokens tokens, the same ones each time, `rows` of a
-// batch at once.
+// Over at most train.eval_tokens tokens, in whole rows and at least one (of
+// pairs: a pair), the same ones each time, `rows` of a batch at once.
 Validation validate(
     const Session& session,
     std::uint32_t rows,
     const ValidationHooks& hooks = {}
 );
+
+// What such a loss is of: losses of two measures are not to be compared.
+Json validation_measure(const Session& session);
 
 }  // namespace hearth::train
