@@ -91,6 +91,22 @@ class Chat(Folder):
         once = json.loads(self.chat(["/system be kind", "hi", "more"], "--json").stdout)
         self.assertEqual(once["messages"], on["messages"])
 
+    def test_a_system_message_that_the_template_drops_is_refused(self):
+        dropping = "{% for m in messages %}{% if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}"
+        (self.model / "chat_template.jinja").write_text(dropping + "<assistant>")
+        run = self.chat(["/system be brief", "/system", "hi"])
+        self.assertIn("error: a system message is not read by the chat template", run.stderr)
+        self.assertIn("there is no system message", run.stderr)
+        self.assertNotEqual(run.stdout, "")
+        self.assertIn("is not read by the chat template", self.chat(["hi"], "--system", "be brief", code=2).stderr)
+        kept = self.root / "talk.json"
+        kept.write_text('{"system": "be brief", "messages": []}')
+        self.assertIn("is not read by the chat template", self.chat(["hi"], "--load", kept, code=2).stderr)
+
+    def test_flags_are_named_before_the_talk(self):
+        run = self.chat(["hi"], "--logit-bias", "999=1", code=2)
+        self.assertIn("error: --logit-bias must name tokens from 0 to 299, got 999", run.stderr)
+
     def test_what_goes_wrong_is_a_line_and_the_talk_goes_on(self):
         (self.root / "other.txt").write_text("mine")
         (self.root / "bad.json").write_text('{"messages": [{"role": "assistant", "content": "x"}]}')

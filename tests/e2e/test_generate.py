@@ -282,18 +282,26 @@ class BadInput(Folder):
         self.write_weights()
         self.refused("generate", self.model, "-p", "a", says="finite")
         (self.root / "s.json").write_text("{")
+        (self.root / "not.json").write_text('{"not": {}}')
+        (self.root / "x.gbnf").write_text("root ::= x")
         for words, says in (
                 (["-p", "a", "--temp", "-1"], "--temp"), (["-p", "a", "--stop", ""], "--stop"),
                 (["--file", "/nonexistent"], "there is no prompt at '/nonexistent'"),
-                (["--file", self.root], "the prompt must be a file"), (["--ids", "1,x"], "--ids"), (["--ids", "1,999"], "999"),
+                (["--file", self.root], "the prompt must be a file"), (["--ids", "1,x"], "--ids"),
+                (["--ids", "1,999"], "error: --ids must be tokens from 0 to 299, got 999"),
                 (["-p", "a", "--prefix-dir", "/proc/x"], "--prefix-dir"), (["-p", ""], "the prompt is empty"),
-                (["-p", "a", "--schema", self.root / "s.json"], "s.json:1:2"), (["-p", "a", "--logit-bias", "999=1"], "999"),
+                (["-p", "a", "--schema", self.root / "s.json"], "s.json:1:2"),
+                (["-p", "a", "--schema", self.root / "not.json"], "not.json: the keyword 'not' is not supported"),
+                (["-p", "a", "--grammar", self.root / "x.gbnf"], "x.gbnf: rule 'x' must be defined"),
+                (["-p", "a", "--logit-bias", "999=1"], "error: --logit-bias must name tokens from 0 to 299, got 999"),
+                (["-p", "a", "--logit-bias", "5=1", "--logit-bias", "5=2"], "--logit-bias must name each token once, got 5 twice"),
+                (["-p", "a " * 9999], "error: the prompt must leave room"),
                 (["-p", "the cat " * 4000], "the model's context of"), (["-p", "a", "--system", "b"], "no chat template"),
                 (["-p", "a", "--draft", self.root / "none"], "none"), (["-p", "a", "--adapter", self.root / "none"], "none"),
                 (["-p", "a", "-t", self.root / "none"], "there is no tokenizer at"),
                 (["-p", "a", "--tools", self.root / "none"], "there is no list of tools at")):
             self.refused("generate", self.model, *words, says=says)
-        for words, says in ((["--temp", "-1"], "--temp"), (["--stop", ""], "--stop"), (["--regex", "("], ""),
+        for words, says in ((["--temp", "-1"], "--temp"), (["--stop", ""], "--stop"), (["--regex", "("], "error: --regex: the group must be closed"),
                             (["--system", "x"], "chat template"), (["--load", self.root / "none"], "no conversation at"),
                             (["--load", "-"], "--load needs a file"), (["--raw", "--system", "x"], "--raw leaves out")):
             self.refused("chat", self.model, *words, says=says)
@@ -362,8 +370,12 @@ class BadInput(Folder):
                 ("model_type", "frobnicator", ["frobnicator", "llama", "qwen2", "gpt2"]),
                 ("attention_sinks_of_doom", 3, ["attention_sinks_of_doom", "config.json"]),
                 ("hidden_size", "wide", ["hidden_size", "config.json"]),
+                ("hidden_act", "tanhh", ["config.json: 'hidden_act' the activation must be one of", "tanhh"]),
                 ("rope_parameters", {"rope_type": "default", "rope_theta": 0}, ["rope_theta", "must be above 1", "config.json"]),
-                ("vocab_size", 200, ["the tokenizer has ids up to", "200 rows"])):
+                ("quantization_config", {"quant_method": "gptq", "bits": 4}, ["quantization_config", "gptq", "config.json"]),
+                ("vocab_size", 200, ["the tokenizer has ids up to", "200 rows"]),
+                ("eos_token_id", 9999, ["config.json", "'eos_token_id'", "9999"]),
+                ("eos_token_id", [299, 300], ["config.json", "'eos_token_id'", "has 300, got 300"])):
             before = dict(self.config)
             self.config[key] = value
             self.write_config()
@@ -371,6 +383,9 @@ class BadInput(Folder):
                             ["eval", "ppl", self.model, "--text", self.root / "text.txt"]):
                 self.refused(*command, says=says)
             self.config = before
+            self.write_config()
+        (self.model / "generation_config.json").write_text('{"eos_token_id": 99999}')
+        self.refused("generate", self.model, "-p", "a", says=["generation_config.json", "'eos_token_id'", "99999"])
 
     def test_weights(self):
         good = dict(self.header), bytes(self.data)

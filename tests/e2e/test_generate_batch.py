@@ -125,7 +125,7 @@ class Batch(BatchFolder):
                    [{"id": i, "prompt": f"the {i}"} for i in range(8)])
         run = self.batch("--max-tokens", "2", "--json", code=1)
         document = json.loads(run.stdout)  # one, however it ended
-        self.assertEqual((document["answered"], document["failed"]), (10, 2))
+        self.assertEqual((document["answered"], document["failed"]), (8, 2))
         self.assertIn("error: 2 requests failed", run.stderr)
         self.assertEqual(len([line for line in self.read().values() if "text" in line]), 8)
 
@@ -165,7 +165,7 @@ class Batch(BatchFolder):
         self.refused(*words, "--force", says="has no chat template")
 
     def kill(self, how):
-        self.write([{"id": i, "prompt": f"the {i}", "max_tokens": 20} for i in range(20)])
+        self.write([{"id": i, "prompt": f"the {i}", "max_tokens": 120} for i in range(20)])
         words = ["generate", self.model, "--jsonl", self.prompts, "-o", self.answers, "--raw", "--batch", "2"]
         run = subprocess.Popen([HEARTH, *map(str, words)], stderr=subprocess.DEVNULL)
         limit = time.time() + 60
@@ -197,8 +197,30 @@ class Batch(BatchFolder):
         run = self.batch("--max-tokens", "3", code=1)
         self.assertIn("1 requests failed", run.stderr)
         got = self.read()
+        self.assertTrue(got["long"]["error"].startswith("the prompt must leave room"), got["long"])
         self.assertIn("the model's context of", got["long"]["error"])
         self.assertEqual(got["short"]["made_tokens"], 3)
+        self.assertIn("1 of 2 answered, 0 were before, 1 failed", run.stderr)
+        run = hearth("generate", self.model, "--jsonl", self.prompts, "-o", self.answers, "--raw", "--max-tokens", "3",
+                     "--json")
+        self.assertEqual(run.returncode, 1)
+        counts = json.JSONDecoder().raw_decode(run.stdout)[0]
+        self.assertEqual([counts[k] for k in ("answered", "skipped", "failed")], [0, 1, 1])
+
+    def test_messages_that_the_template_drops_fail(self):
+        dropping = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}<assistant>"
+        (self.model / "chat_template.jinja").write_text(dropping)
+        said = [{"role": "user", "content": "the"}, {"role": "tool", "content": "42", "tool_call_id": "1"}]
+        self.write([{"id": "tool", "messages": said}, {"id": "user", "messages": said[:1]}])
+        run = hearth("generate", self.model, "--jsonl", self.prompts, "-o", self.answers, "--max-tokens", "3")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        got = self.read()
+        self.assertIn("messages[1], of the tool, is not read by the chat template", got["tool"]["error"])
+        self.assertEqual(got["user"]["made_tokens"], 3)
+        self.write([{"id": "user", "messages": said[:1]}])
+        self.refused("generate", self.model, "--jsonl", self.prompts, "-o", self.answers, "--force", "--system", "be",
+                     says="--system is not read by the chat template")
+        self.refused("generate", self.model, "-p", "the", "--system", "be", says="--system is not read by the chat template")
 
     def test_bad_lines_are_refused_with_their_number(self):
         command = ["generate", self.model, "--jsonl", self.prompts, "-o", self.answers]
@@ -214,6 +236,7 @@ class Batch(BatchFolder):
                 ('{"prompt": "a", "stop": ""}', "'stop' must be a text or a list of texts, none empty"),
                 ('{"prompt": "a", "logit_bias": {"x": 1}}', "'logit_bias' must have token ids"),
                 ('{"prompt": "a", "logit_bias": {"1": "inf"}}', "'logit_bias' must have numbers"),
+                ('{"prompt": "a", "logit_bias": {"1": 2, "01": 3}}', "'logit_bias' must name each token once"),
                 ('{"id": "x", "prompt": "a"}', 'an earlier line has the id "x" too'), ('{"id": {}, "prompt": "a"}', "id"),
                 ('{"prompt": "a", "prompt": "b"}', '"prompt" is given twice'),
                 ('{"prompt": "a"}\0{"prompt": "b"}', "NUL"),

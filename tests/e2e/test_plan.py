@@ -167,6 +167,24 @@ class Sweep(Folder):
         self.assertIn(f"hearth sweep {self.sweep} -o {self.out}", error)
         self.assertNotIn("hearth train", error)
 
+    def test_a_second_sweep_in_the_folder_is_refused(self):
+        self.sweep.write_text("base: recipe.yaml\ngrid: {optim.lr: [1.0e-3], train.steps: [100000]}\n")
+        process = subprocess.Popen([HEARTH, "sweep", self.sweep, "-o", self.out], cwd=self.root, stderr=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, env=self.environment)
+        try:
+            metrics = self.out / "lr=1.0e-3,steps=100000/metrics.jsonl"
+            for _ in range(1200):
+                if metrics.exists():
+                    break
+                time.sleep(0.05)
+            run = self.hearth("sweep", self.sweep, "-o", self.out)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertIn(f"{self.out} must not be in use, but process {process.pid} sweeps in it", run.stderr)
+            self.assertFalse((self.out / "sweep.csv").exists())
+        finally:
+            process.kill()
+            process.wait()
+
     def test_a_wrong_key_is_refused_before_the_first_run(self):
         self.sweep.write_text("base: recipe.yaml\ngrid: {optim.lrr: [1.0e-3]}\n")
         run = self.hearth("sweep", self.sweep, "-o", self.out)

@@ -154,6 +154,42 @@ class Checks(TrainCase):
         self.assertEqual(threads("run.threads=1", "--threads", "3"), 3)
         self.assertEqual(threads("run.threads=1", HEARTH_THREADS="2"), 2)
 
+    def test_threads_are_shown_as_they_run(self):
+        def shown(*words, **environment):
+            done = subprocess.run([HEARTH, "train", str(self.recipe), "--print-config", "run.threads=1", *words],
+                                  capture_output=True, text=True, env={**os.environ, **environment}, timeout=300)
+            return [line for line in done.stdout.splitlines() if line.startswith("run.threads")][0]
+        self.assertRegex(shown("--threads", "3"), "= 3 .*--threads")
+        self.assertRegex(shown(HEARTH_THREADS="2"), "= 2 .*HEARTH_THREADS")
+        self.assertRegex(shown(), "= 1 .*command line")
+        # It is this command's, not the run's.
+        self.train("threaded", "train.steps=1", "run.threads=2")
+        self.assertIn("threads: 2\n", (self.root / "threaded/config.yaml").read_text())
+
+    def test_a_run_is_no_recipe(self):
+        self.train("arun", "train.steps=1")
+        done = hearth("train", self.root / "arun")
+        self.assertEqual(done.returncode, 2)
+        self.assert_one_line(done, "is a run", f"--resume {self.root / 'arun'}")
+        done = hearth("plan", self.root)
+        self.assertEqual(done.returncode, 2)
+        self.assert_one_line(done, "is a folder")
+
+    def test_a_result_that_does_not_arrive_gives_no_wrong_advice(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([HEARTH, "train", self.recipe, "-o", self.root / "told", "train.steps=1"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assert_one_line(done, "standard output")
+        self.assertNotIn("again", done.stderr)
+
+    def test_answers_beyond_the_rows_are_told_with_what_may_help(self):
+        file = jsonl(self.root / "long.jsonl", [{"prompt": "word " * 300, "completion": "yes"} for _ in range(9)])
+        recipe = self.write_recipe("beyond.yaml", {
+            **TINY, "data": f"{{train: {file}, tokenizer: {{train: {{vocab: 260}}}}, length: 32, cache: CACHE}}",
+            "train": "{tokens_per_step: 256, steps: 2}"})
+        self.assert_one_line(self.train("beyond", recipe=recipe, code=2), "can be trained on", "data.length")
+
     def test_the_alpha_sweep_is_the_grid_of_its_plan(self):
         rows = json.loads(hearth("sweep", RECIPES / "sweep-alpha.yaml", "--dry-run", "--json").stdout)["rows"]
         self.assertEqual(len(rows), 10)
@@ -270,6 +306,22 @@ class Adapters(TrainCase):
         done = hearth("generate", self.root / "bits4", "-p", "Once", "--raw", "--max-tokens", 4)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.resume("bits4", "train.steps=8")
+
+    def test_float16_follows_bf16_whatever_the_adapters(self):
+        recipe = self.recipe_of("half", lora="{rank: 4, targets: [q_proj, v_proj, down_proj]}")
+        for name, words in {"lora": [], "dropout": ["lora.dropout=0.1"], "dora": ["lora.dora=true"],
+                            "int8": ["lora.quantize_base=8"], "int4": ["lora.quantize_base=4"]}.items():
+            losses = {}
+            for precision in ("bf16", "fp16"):
+                done = self.train(f"{precision}-{name}", f"train.precision={precision}", *words, "--json", recipe=recipe)
+                losses[precision] = json.loads(done.stdout)["valid_loss"]
+            self.assertAlmostEqual(losses["fp16"], losses["bf16"], delta=0.02, msg=name)
+        # Either way on, and the run can be read.
+        self.resume("fp16-int4", "train.steps=7")
+        self.resume("fp16-int4", "train.steps=8", "train.precision=bf16")
+        self.resume("bf16-lora", "train.steps=7", "train.precision=fp16")
+        done = hearth("generate", self.root / "fp16-int4", "-p", "Once", "--raw", "--max-tokens", 4)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_every_target_must_name_a_layer(self):
         recipe = self.recipe_of("targets", lora="{targets: [q_proj, nothing]}")

@@ -246,13 +246,13 @@ class Preferences(TrainCase):
         pairs = self.root / "pairs.jsonl"
         rows = [{"prompt": f"Once {i}", "chosen": " there was a cat.", "rejected": " no no no no."} for i in range(12)]
         pairs.write_text("".join(json.dumps(r) + "\n" for r in rows))
-        for name, extra in {"dpo-lora": {"lora": "{rank: 4}"}, "dpo-full": {}}.items():
+        for name, extra in {"dpo-lora": {"lora": "{rank: 4}"}, "dpo-full": {}, "dpo-fp16": {}}.items():
             recipe = self.write_recipe(f"{name}.yaml", {
                 "model": f"{{from: {self.root}/base/model}}",
                 "data": f"{{train: {pairs}, length: 32, cache: CACHE}}",
                 "train": "{objective: dpo, tokens_per_step: 256, steps: 25}",
                 "optim": "{lr: 3.0e-3}", **extra})
-            self.train(name, recipe=recipe)
+            self.train(name, *(["train.precision=fp16"] if name == "dpo-fp16" else []), recipe=recipe)
             losses = [m["loss"] for m in self.metrics(name)]
             self.assertAlmostEqual(losses[0], math.log(2), delta=0.02)
             self.assertLess(losses[-1], 0.5)

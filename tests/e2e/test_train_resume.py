@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from train_case import HEARTH, TrainCase, hearth
+from train_case import HEARTH, TINY, TrainCase, hearth
 
 
 class Resume(TrainCase):
@@ -80,6 +80,48 @@ class Resume(TrainCase):
             self.assertIn(f"hearth train --resume {run}", error)
             self.resume(run.name)
             self.assert_same_end("quiet", run.name, 200)
+
+    def test_the_command_that_goes_on_can_be_pasted(self):
+        run = self.root / "sp é/it's"
+        process = subprocess.Popen([HEARTH, "train", self.recipe, "-o", run, "--threads", "1", "train.steps=100000",
+                                    "train.save_every=100000"], stderr=subprocess.PIPE, text=True)
+        self.wait_for_steps(run, 2)
+        process.send_signal(signal.SIGINT)
+        command = process.communicate()[1].splitlines()[-1].strip()
+        self.assertTrue(command.startswith("hearth train --resume "), command)
+        shown = subprocess.run(["sh", "-c", command.replace("hearth", f"{HEARTH}", 1) + " --print-config"],
+                               capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+
+    def test_a_run_goes_on_and_is_read_from_any_folder(self):
+        (self.root / "there").mkdir()
+        (self.root / "elsewhere").mkdir()
+        lines = [json.dumps({"text": f"Once there were {i} cats and {i % 7} dogs."}) for i in range(200)]
+        (self.root / "there/cats.jsonl").write_text("\n".join(lines[:190]))
+        (self.root / "there/held.jsonl").write_text("\n".join(lines[190:]))
+        recipe = self.write_recipe("there.yaml", {
+            **TINY, "data": "{train: cats.jsonl, valid: held.jsonl, tokenizer: {train: {vocab: 270}}, length: 32, cache: kept}",
+            "train": "{tokens_per_step: 256, steps: 2}"})
+        words = ["train.steps=1", "-o", "over", "lora.rank=2", "model.from=base", "data.tokenizer=null", "data.cache=''"]
+        for command in ([recipe, "-o", "base"], [recipe, *words]):
+            done = hearth("train", *command, "--threads", 1, cwd=self.root / "there")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        for command in (["train", "--resume", "../there/base", "train.steps=3"],
+                        ["train", "--resume", "../there/base", "data.valid=../there/held.jsonl", "train.steps=4"],
+                        ["train", "--resume", self.root / "there/over", "train.steps=2"],
+                        ["generate", "../there/over", "-p", "Once", "--raw", "--max-tokens", 2]):
+            done = hearth(*command, cwd=self.root / "elsewhere")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(list((self.root / "elsewhere").iterdir()), [])
+
+    def test_what_went_wrong_is_told_however_quiet(self):
+        self.train("quietly")
+        weights = self.checkpoint("quietly", 12) / "weights.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-4])
+        done = self.resume("quietly", "--quiet", "--json")
+        self.assertIn("warning: checkpoint of step 12 is not valid", done.stderr)
+        self.assertIn("step 12", json.loads(done.stdout)["warnings"][0])
+        self.assertNotIn("warnings", json.loads(self.resume("quietly", "--json").stdout))
 
     def wait_for_steps(self, run, steps):
         for _ in range(1200):

@@ -80,6 +80,28 @@ class Tune(Folder):
         self.assertIn("would not fit", outcomes)
         self.assertIn("measured", outcomes)
 
+    def test_where_plan_fits_so_does_tune(self):
+        words = ["train.tokens_per_step=512", "train.precision=fp32"]
+        budgets = {}
+        for rows in (1, 2, 8):
+            plan = self.json("plan", self.recipe, *words, f"train.micro_batch_size={rows}", "train.packed=all",
+                             "train.checkpointing=none")
+            budgets[rows] = plan["peak_bytes"] // 1024 + 1
+        self.assertLess(budgets[2], budgets[8])
+        found = self.json("tune", self.recipe, *words, f"train.memory={budgets[2]}K", "--no-compare", "--over", "batch",
+                          "--seconds", 20)
+        measured = [r["micro_batch"] for r in found["rows"] if r["outcome"] == "measured"]
+        self.assertTrue(measured and max(measured) <= 4, found["rows"])
+        # A little less than a row with all its copies: a run would give up copies of matrices, and so does this.
+        tight = f"train.memory={budgets[1] - 40}K"
+        if self.json("plan", self.recipe, *words, tight)["fits"]:
+            found = self.json("tune", self.recipe, *words, tight, "--no-compare", "--seconds", 20)
+            self.assertIn("measured", {r["outcome"] for r in found["rows"]})
+
+    def test_rows_of_the_recipe_are_tried(self):
+        found = self.json("tune", self.recipe, "train.micro_batch_size=3", "--no-compare", "--over", "batch", "--seconds", 20)
+        self.assertEqual(found["rows"][0]["micro_batch"], 3)
+
     def test_a_recipe_that_is_there_is_kept_and_wrong_words_are_refused(self):
         there = self.root / "there.yaml"
         there.write_text("mine")

@@ -29,9 +29,7 @@ std::string AnswerText::push(const infer::GeneratedToken& token) {
     text_ += token.text;
     return token.text;
   }
-  return take(reader_->feed(
-      infer::text_with_marks(token, *model_.tokenizer, model_.stop_ids)
-  ));
+  return take(reader_->feed(token, *model_.tokenizer, model_.stop_ids));
 }
 
 std::string AnswerText::finish() {

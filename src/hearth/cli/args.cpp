@@ -328,8 +328,10 @@ bool Args::parse(const std::vector<std::string>& words) {
   if (s.app.get_option("--device")->count() == 0) {
     s.common.device = env::get(env::kDevice).value_or(s.common.device);
   }
+  s.common.threads_origin = "--threads";
   if (s.app.get_option("--threads")->count() == 0) {
     if (const auto n = env::get(env::kThreads)) {
+      s.common.threads_origin = env::kThreads;
       try {
         s.common.threads = number_of<int>(env::kThreads, *n);
       } catch (const CLI::ConversionError& e) {

@@ -13,7 +13,8 @@ namespace hearth::cli {
 // The flags every command takes (CLI.md).
 struct CommonFlags {
   std::string device = "auto";
-  int threads = 0;  // 0: as many as the machine has
+  int threads = 0;             // 0: as many as the machine has
+  std::string threads_origin;  // the flag, or the variable of the environment
   std::uint64_t seed = 0;
   bool seed_given = false;
   bool quiet = false, verbose = false, json = false;

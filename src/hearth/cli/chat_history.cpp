@@ -18,7 +18,25 @@ void ChatHistory::set_system(const std::string& text) {
   if (raw_) {
     throw UsageError("a system message needs a chat template");
   }
+  check_system(text);
   system_ = text;
+}
+
+// Beside any question: what is asked comes later.
+void ChatHistory::check_system(const std::string& text) const {
+  if (text.empty()) return;
+  const auto message = [](const char* role, const std::string& content) {
+    return Json{{"role", role}, {"content", content}};
+  };
+  try {
+    model_.chat_prompt(
+        Json::array({message("system", text), message("user", "x")})
+    );
+  } catch (const infer::UnreadMessage&) {
+    throw UsageError(
+        "a system message is not read by the chat template of this model"
+    );
+  }
 }
 
 std::vector<std::int32_t> ChatHistory::tokens(
@@ -58,7 +76,8 @@ std::vector<std::int32_t> ChatHistory::prompt_for(
   if (alone.size() >= static_cast<std::size_t>(limit)) {
     throw UsageError(
         fmt::format(
-            "this message alone is {} tokens, and the model's context holds {}",
+            "this message alone is {} tokens, which leaves no room for an "
+            "answer in the model's context of {}",
             alone.size(), limit
         )
     );
@@ -122,6 +141,7 @@ void ChatHistory::load(const Json& saved, const std::string& file) {
     }
   }
   if (turns.size() % 2 != 0) refuse("the last message must be the assistant's");
+  if (!raw_) check_system(system);
   clear();
   turns_ = std::move(turns);
   if (!raw_) system_ = system;

@@ -47,6 +47,7 @@ class ChatHistory {
   std::vector<Message> turns_;
   std::size_t left_out_ = 0;
 
+  void check_system(const std::string& text) const;
   std::vector<std::int32_t> tokens(
       const std::string& text,
       std::size_t left_out

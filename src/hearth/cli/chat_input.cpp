@@ -20,10 +20,12 @@ void note(int) {
 
 }  // namespace
 
-// Without SA_RESTART, so that a read which waits for a line ends too.
+// Calls go on: text on its way to a terminal that is behind must arrive. Lines
+// are waited for by poll, which ends all the same.
 CtrlC::CtrlC() {
   struct sigaction action = {};
   action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, &g_before);
   g_pressed = false;

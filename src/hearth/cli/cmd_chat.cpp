@@ -302,7 +302,8 @@ void cmd_chat(Context& context, const std::vector<std::string>& words) {
   options.max_batch = 1, options.prefill_chunk = 512;
   const auto live = flags.engine.start(
       context, flags.model, options,
-      [&](const infer::TextModel& model, const models::DecoderConfig&) {
+      [&](const infer::TextModel& model, const models::DecoderConfig& config) {
+        check_bias_ids(setup.request, config.vocab);
         setup.history(model);
       }
   );

@@ -18,6 +18,30 @@
 namespace hearth::cli {
 namespace {
 
+// As the engine checks it, by the names that flags have.
+void check_request(
+    const infer::Request& request,
+    const models::DecoderConfig& config,
+    bool ids
+) {
+  check_bias_ids(request, config.vocab);
+  for (const std::int32_t id : request.prompt) {
+    if (!ids || (id >= 0 && id < config.vocab)) continue;
+    throw UsageError(
+        fmt::format(
+            "--ids must be tokens from 0 to {}, got {}", config.vocab - 1, id
+        )
+    );
+  }
+  try {
+    infer::check_request(
+        request, config.vocab, config.max_length, config.max_length
+    );
+  } catch (const UsageError& e) {
+    throw UsageError(plain_message(e.what()), e.hint());
+  }
+}
+
 // Throws UsageError where the model cannot be asked this.
 Prompt make_prompt(
     const infer::TextModel& model,
@@ -34,9 +58,7 @@ Prompt make_prompt(
   request.prompt = prompt.ids;
   request.stop_ids = model.stop_ids;
   request.continues_prompt = !prompt.chat;
-  infer::check_request(
-      request, config.vocab, config.max_length, config.max_length
-  );
+  check_request(request, config, f.ids.has_value());
   return prompt;
 }
 
@@ -197,6 +219,7 @@ void check_model(
     return !line.messages.is_null() || !line.tools.is_null();
   });
   if (chat || job.system) model.need_template();
+  if (job.system) text_prompt(model, "x", job.system, job.tools, job.raw);
 }
 
 void generate_many(const Context& context, const GenerateFlags& flags) {
@@ -225,7 +248,8 @@ void generate_many(const Context& context, const GenerateFlags& flags) {
   if (!drawn) flags.sampling.note_idle(context);
   const auto live = flags.engine.start(
       context, flags.model, {},
-      [&](const infer::TextModel& model, const models::DecoderConfig&) {
+      [&](const infer::TextModel& model, const models::DecoderConfig& config) {
+        check_bias_ids(job.asked, config.vocab);
         check_model(model, job, lines);
       }
   );

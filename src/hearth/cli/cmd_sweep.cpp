@@ -7,6 +7,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/shell_word.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/command.h"
 #include "hearth/cli/inputs.h"
@@ -15,7 +16,9 @@
 #include "hearth/cli/read_recipe.h"
 #include "hearth/cli/train_run.h"
 #include "hearth/ops/device.h"
+#include "hearth/train/folder_lock.h"
 #include "hearth/train/recipe_changes.h"
+#include "hearth/train/recipe_paths.h"
 #include "hearth/train/run_model.h"
 #include "hearth/train/sweep.h"
 
@@ -134,7 +137,7 @@ SweepResult run_one(
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
   Json j = train::to_json(std::vector{r})["rows"][0];
-  j["recipe"] = recipe_yaml(recipe);
+  j["recipe"] = recipe_yaml(train::with_absolute_paths(recipe));
   write_file_atomically(
       (fs::path(recipe.run.dir) / kResult).string(), to_json_text(j)
   );
@@ -209,6 +212,7 @@ std::vector<SweepResult> run_all(
     recipes.push_back(recipe_of(sweep, run, folder, context));
     finished(run, recipes.back());
   }
+  const auto lock = train::lock_folder(folder, "cli.sweep", "sweeps");
   use_threads(context, recipes.front());
   std::vector<SweepResult> results;
   for (std::size_t i = 0; i < sweep.runs.size(); ++i) {
@@ -284,7 +288,10 @@ void cmd_sweep(Context& context, const std::vector<std::string>& words) {
     report(run_all(sweep, folder, context), folder, context);
   } catch (const Interrupted& e) {
     throw Interrupted(
-        e.what(), fmt::format("hearth sweep {} -o {} goes on", file, folder)
+        e.what(), fmt::format(
+                      "hearth sweep {} -o {} goes on", shell_word(file),
+                      shell_word(folder)
+                  )
     );
   }
 }

@@ -39,6 +39,7 @@ Json result_json(const train::TrainResult& r, const std::string& run) {
     j["peak_mib"] = static_cast<double>(r.peak_bytes) / (1 << 20);
   }
   if (r.stopped_early) j["stopped_early"] = true;
+  if (!r.warnings.empty()) j["warnings"] = r.warnings;
   return j;
 }
 
@@ -127,8 +128,9 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
   if (flags.keys) return print_keys(context);
   check(flags);
   train::Recipe recipe;
-  const RecipeValues values =
-      read_recipe({flags.words, flags.output, flags.resume}, context, recipe);
+  RecipeArguments given{flags.words, flags.output, flags.resume};
+  given.threads = flags.print_config;
+  const RecipeValues values = read_recipe(given, context, recipe);
   if (!flags.resume.empty()) {
     train::check_resumable(train::run_recipe(flags.resume), recipe);
   }

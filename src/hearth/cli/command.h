@@ -36,6 +36,9 @@ struct Context {
   mutable bool has_document_ = false;
 };
 
+// Throws IoError, and no advice, when a result did not arrive on stdout.
+void check_arrived(bool arrived);
+
 using CommandFunction =
     void (*)(Context& context, const std::vector<std::string>& words);
 

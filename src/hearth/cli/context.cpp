@@ -35,12 +35,18 @@ void install_sinks(const CommonFlags& flags) {
 
 }  // namespace
 
+void check_arrived(bool arrived) {
+  if (arrived) return;
+  // What was done is done: a command that is run again may not do it twice.
+  throw IoError(IoError::from_errno("write to", "standard output").what());
+}
+
 void Context::print(std::string_view text) const {
   // A result that does not arrive is an error now: the flush at the end would
   // find an empty buffer and say nothing.
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
-    throw IoError::from_errno("write to", "standard output");
-  }
+  check_arrived(
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size()
+  );
 }
 
 void Context::json(std::string_view schema, Json document) const {
@@ -49,9 +55,7 @@ void Context::json(std::string_view schema, Json document) const {
   for (auto& [key, value] : document.items()) all[key] = std::move(value);
   has_document_ = true;
   print(to_json_text(all) + "\n");
-  if (std::fflush(stdout) != 0) {
-    throw IoError::from_errno("write to", "standard output");
-  }
+  check_arrived(std::fflush(stdout) == 0);
 }
 
 void Context::note(std::string_view text) const {

@@ -220,8 +220,7 @@ Json BatchRun::answer_of(const Result& result) const {
 
 void BatchRun::write(const Result& result) {
   answers_.append(*result.line, answer_of(result));
-  ++answered;
-  if (!result.error.empty()) ++failed;
+  ++(result.error.empty() ? answered : failed);
   tokens += static_cast<std::uint64_t>(result.end.made_tokens);
 }
 
@@ -242,7 +241,7 @@ bool BatchRun::submit(const BatchLine& line) {
             result->tokens.push_back(e.token);
           } else if (e.kind == infer::Event::Kind::end) {
             result->text->finish();
-            result->end = e, result->error = e.error;
+            result->end = e, result->error = plain_message(e.error);
             finished->push(result);
           }
         }
@@ -250,7 +249,7 @@ bool BatchRun::submit(const BatchLine& line) {
     open_.push_back(id);
     return true;
   } catch (const UsageError& e) {
-    result->error = e.what();
+    result->error = plain_message(e.what());
     write(*result);
     return false;
   }
@@ -287,7 +286,12 @@ void BatchRun::run() {
           Progress::Options{"answering", "requests", lines_.size()}
       );
     }
-    if (progress) progress->update(static_cast<std::uint64_t>(answered));
+    if (progress) {
+      progress->update(
+          static_cast<std::uint64_t>(answered) +
+          static_cast<std::uint64_t>(failed)
+      );
+    }
   }
   seconds = (milliseconds_now() - start) / 1e3;
   if (live_.guessing) guesses = live_.guesses();

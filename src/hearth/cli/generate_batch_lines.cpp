@@ -86,7 +86,9 @@ std::optional<std::map<std::int32_t, float>> bias_of(Fields& fields) {
     if (!forbids && !std::isfinite(off)) {
       fields.fail("logit_bias", "must have numbers or \"-inf\" as its values");
     }
-    out[id] = forbids ? -INFINITY : off;
+    if (!out.emplace(id, forbids ? -INFINITY : off).second) {
+      fields.fail("logit_bias", "must name each token once");
+    }
   }
   return out;
 }

@@ -40,14 +40,24 @@ Prompt messages_prompt(
     const Json& tools
 ) {
   Json all = messages;
-  if (system && all[0]["role"] != "system") {
+  const bool added = system && all[0]["role"] != "system";
+  if (added) {
     const Json first = {{"role", "system"}, {"content", *system}};
     all.insert(all.begin(), first);
   }
   Prompt out;
   out.chat = true;
   const double start = milliseconds_now();
-  out.ids = model.chat_prompt(all, tools);
+  try {
+    out.ids = model.chat_prompt(all, tools);
+  } catch (const infer::UnreadMessage& e) {
+    if (!added) throw;
+    if (e.index() > 0) {
+      const Json& unread = all[e.index()];
+      throw infer::UnreadMessage(e.index() - 1, unread.value("role", ""));
+    }
+    throw UsageError("--system is not read by the chat template of this model");
+  }
   out.tokenizer_ms = milliseconds_now() - start;
   return out;
 }

@@ -1,6 +1,7 @@
 // The one executable: a constant table of commands, one try/catch, and the
 // exit codes of the contract.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -175,9 +176,7 @@ int main_with_codes(const std::vector<std::string>& words) {
   };
   try {
     run(context, words);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      throw IoError::from_errno("write to", "standard output");
-    }
+    check_arrived(std::fflush(stdout) == 0 && std::ferror(stdout) == 0);
     return context.said_no ? kSaidNo : kDone;
   } catch (const UsageError& e) {
     return say(kUsage, e.what(), e.hint());
@@ -213,5 +212,7 @@ std::span<const Command> commands() {
 }  // namespace hearth::cli
 
 int main(int argc, char** argv) {
+  // A file beyond the size that is allowed is an error of the write.
+  std::signal(SIGXFSZ, SIG_IGN);
   return hearth::cli::main_with_codes({argv + 1, argv + argc});
 }

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/shell_word.h"
 #include "hearth/base/thread_pool.h"
 #include "hearth/cli/config_json.h"
 #include "hearth/cli/hub_model.h"
@@ -18,6 +19,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The folder of a run in place of a recipe.
+void require_no_run(const std::string& word) {
+  if (!fs::is_directory(word) || !fs::exists(fs::path(word) / "config.yaml")) {
+    return require_input_file(word, "recipe");
+  }
+  throw UsageError(
+      fmt::format("the recipe must be a file, but '{}' is a run", word),
+      fmt::format(
+          "hearth train --resume {} goes on with it; {} is its recipe",
+          shell_word(word),
+          shell_word((fs::path(word) / "config.yaml").string())
+      )
+  );
+}
+
 // The run's own recipe, then the words in their order; returns the file.
 std::string read_words(const RecipeArguments& given, ConfigReader& reader) {
   std::string file;
@@ -29,7 +45,9 @@ std::string read_words(const RecipeArguments& given, ConfigReader& reader) {
               "--resume must be given a run directory, got '{}', which has no "
               "config.yaml",
               given.resume
-          )
+          ),
+          "a start that was cut short is begun again: the recipe, -o, and "
+          "--force where something is left"
       );
     }
     reader.apply(read_yaml_file(file));
@@ -45,6 +63,7 @@ std::string read_words(const RecipeArguments& given, ConfigReader& reader) {
       );
     }
     file = word;
+    require_no_run(word);
     reader.apply(read_yaml(word, "recipe"));
   }
   if (file.empty() && given.need_file) {
@@ -122,6 +141,12 @@ RecipeValues read_recipe(
   if (context.common.seed_given) {
     reader.apply_value(
         "run.seed", std::to_string(context.common.seed), "--seed"
+    );
+  }
+  if (given.threads && context.common.threads > 0) {
+    reader.apply_value(
+        "run.threads", std::to_string(context.common.threads),
+        context.common.threads_origin
     );
   }
   name_run(given, file, recipe, reader);

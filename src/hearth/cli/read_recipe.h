@@ -15,6 +15,7 @@ struct RecipeArguments {
   std::string profile = {};        // in place of the one that matches
   bool need_file = true;           // overrides alone are not checked as one
   bool lengths = true;             // the profile's, where it names none
+  bool threads = false;            // of flag or environment, where given
   bool remarks = true;
   std::string origin = "command line";  // of the overrides, for messages
 };

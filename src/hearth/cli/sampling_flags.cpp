@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include <fmt/format.h>
@@ -50,7 +51,33 @@ void check_by_flag(const infer::SamplerOptions& options) {
   );
 }
 
+// What is wrong with a grammar, by the file or flag that has it.
+std::shared_ptr<const infer::Grammar> of_flag(
+    const std::string& name,
+    const std::function<std::shared_ptr<const infer::Grammar>()>& make
+) {
+  try {
+    return make();
+  } catch (const UsageError& e) {
+    throw UsageError(
+        fmt::format("{}: {}", name, plain_message(e.what())), e.hint()
+    );
+  }
+}
+
 }  // namespace
+
+void check_bias_ids(const infer::Request& request, int vocabulary) {
+  for (const auto& [id, bias] : request.logit_bias) {
+    if (id >= 0 && id < vocabulary) continue;
+    throw UsageError(
+        fmt::format(
+            "--logit-bias must name tokens from 0 to {}, got {}",
+            vocabulary - 1, id
+        )
+    );
+  }
+}
 
 int flag_number(std::int64_t value, const char* name, int least) {
   if (value < least || value > INT32_MAX) {
@@ -117,7 +144,13 @@ infer::Request SamplingFlags::request(const Context& context) const {
                                         : std::random_device()()
   };
   check_by_flag(out.sampling);
-  for (const auto& b : bias) out.logit_bias.insert(parse_bias(b));
+  for (const auto& b : bias) {
+    const auto [id, value] = parse_bias(b);
+    if (out.logit_bias.emplace(id, value).second) continue;
+    throw UsageError(
+        fmt::format("--logit-bias must name each token once, got {} twice", id)
+    );
+  }
   if (std::ranges::any_of(stop, &std::string::empty)) {
     throw UsageError("--stop must be some text, got none");
   }
@@ -161,13 +194,21 @@ GrammarFlags::Read GrammarFlags::read() const {
   }
   if (schema) {
     const Json json = read_json(*schema, "schema");
-    return {infer::grammar_of_schema(json), to_json_line(json)};
+    const auto made =
+        of_flag(*schema, [&] { return infer::grammar_of_schema(json); });
+    return {made, to_json_line(json)};
   }
-  if (regex) return {infer::grammar_of_regex(*regex), *regex};
+  if (regex) {
+    const auto made =
+        of_flag("--regex", [&] { return infer::grammar_of_regex(*regex); });
+    return {made, *regex};
+  }
   if (gbnf) {
     require_input_file(*gbnf, "grammar");
     const std::string text = read_text(*gbnf);
-    return {infer::grammar_of_gbnf(text), text};
+    const auto made =
+        of_flag(*gbnf, [&] { return infer::grammar_of_gbnf(text); });
+    return {made, text};
   }
   return {};
 }

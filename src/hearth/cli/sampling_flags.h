@@ -40,6 +40,9 @@ struct GrammarFlags {
   Read read() const;
 };
 
+// Throws UsageError where --logit-bias names what is no token of the model.
+void check_bias_ids(const infer::Request& request, int vocabulary);
+
 // A flag's number as an int; UsageError when it is below least or no int.
 int flag_number(std::int64_t value, const char* name, int least = 0);
 

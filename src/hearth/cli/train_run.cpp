@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/base/memory.h"
 #include "hearth/base/progress.h"
+#include "hearth/base/shell_word.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/data_notes.h"
 #include "hearth/cli/doctor_report.h"
@@ -18,6 +20,7 @@
 #include "hearth/cli/read_recipe.h"
 #include "hearth/cli/version.h"
 #include "hearth/train/recipe_changes.h"
+#include "hearth/train/recipe_paths.h"
 #include "hearth/train/run_model.h"
 
 namespace hearth::cli {
@@ -122,12 +125,28 @@ train::TrainHooks make_hooks(
   hooks.rows = static_cast<std::uint32_t>(plan.rows);
   hooks.most_rows = static_cast<std::uint32_t>(plan.settled_rows);
   hooks.note = [&](const std::string& text) { context.note(text); };
+  hooks.warn = [](const std::string& text) { log_warning("{}", text); };
   hooks.stop = [] { return InterruptGuard::interrupted(); };
   hooks.on_step = [&](const train::StepMetrics& m) { progress.step(m); };
   hooks.on_validation = [&](double share, auto step, auto steps) {
     progress.validation(share, step, steps);
   };
   return hooks;
+}
+
+// Whatever could not be written: the run is gone on with, not begun again.
+train::TrainResult run_steps(train::Trainer& trainer, const std::string& dir) {
+  try {
+    return trainer.run();
+  } catch (const IoError& e) {
+    throw IoError(
+        e.what(), fmt::format(
+                      "its checkpoints stand; once that is put right, hearth "
+                      "train --resume {} goes on",
+                      shell_word(dir)
+                  )
+    );
+  }
 }
 
 // The model that the run made. Throws Error when it is of no use.
@@ -147,7 +166,7 @@ void finish(
           e.what(), fmt::format(
                         "its checkpoints stand; once that is put right, hearth "
                         "train --resume {} writes the model",
-                        dir
+                        shell_word(dir)
                     )
       );
     }
@@ -181,6 +200,7 @@ train::TrainResult train_run(
           : "\ninterrupted: ends as soon as work is saved (again: at once)\n"
   );
   check_apart(recipe);
+  recipe = train::with_absolute_paths(std::move(recipe));
   const std::string asked = recipe_yaml(recipe);
   const std::string dir = recipe.run.dir;
   const bool resume = mode == train::RunMode::resume;
@@ -205,10 +225,11 @@ train::TrainResult train_run(
        .machine = to_json(gather_report(context.common.device)),
        .version = std::string(version_text())}
   );
-  if (!resume) train::describe_model(session, run.path());
-  train::TrainResult result = trainer.run();
+  train::describe_model(session, run.path());
+  train::TrainResult result = run_steps(trainer, dir);
   progress.finish();
   finish(session, trainer, result, dir);
+  result.warnings = trainer.warnings();
   return result;
 }
 

@@ -98,13 +98,19 @@ train::TuneSpace TuneRun::space() const {
   s.step_rows = side_->step_rows();
   s.least_rows = batch.rows;
   if (wanted("batch")) {
-    s.least_rows = rows_together(r);
+    const std::int64_t together = rows_together(r);
+    s.least_rows = s.floor_rows = together;
+    const bool pinned =
+        r.train.micro_batch_size > 0 || r.train.gradient_accumulation_steps > 0;
+    if (pinned) {
+      s.own_rows = std::max(together, batch.rows / together * together);
+    }
     while (s.least_rows * r.longest() < kLeastTokens &&
            s.least_rows < s.step_rows) {
       s.least_rows = std::min(2 * s.least_rows, s.step_rows);
     }
   } else {
-    s.step_rows = batch.rows;
+    s.step_rows = s.floor_rows = batch.rows;
   }
   const std::string& policy = r.train.checkpointing;
   s.policies = {policy == "auto" ? "none" : policy};
@@ -265,6 +271,7 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
   const train::TuneSpace ladder{
       .step_rows = before.step_rows(),
       .least_rows = std::max(together, own.rows / 4 / together * together),
+      .floor_rows = together,
       .precisions = {own.precision},
       .policies = {own.checkpointing},
       .threads = {own.threads}

@@ -74,23 +74,41 @@ void TuneSide::close() {
   mlx::core::clear_cache();
 }
 
-std::size_t TuneSide::predict(const Setting& s) const {
+std::size_t TuneSide::bytes_of(const train::Recipe& r, int threads) const {
   train::PlanMachine m = machine_;
-  m.threads = s.threads;
+  m.threads = threads;
   m.budget = 0;
-  return train::make_plan(apply_setting(recipe_, s), model_, m).memory.total();
+  return train::make_plan(r, model_, m).memory.total();
+}
+
+// With the copies of matrices that a run would keep.
+train::Recipe TuneSide::settled(const Setting& s) const {
+  train::Recipe r = apply_setting(recipe_, s);
+  if (r.train.packed != "auto") return r;
+  r.train.packed = "all";
+  if (machine_.budget > 0 && bytes_of(r, s.threads) > machine_.budget) {
+    r.train.packed = "head";
+  }
+  return r;
+}
+
+std::size_t TuneSide::predict(const Setting& s) const {
+  return bytes_of(settled(s), s.threads);
 }
 
 train::Session& TuneSide::session_for(const Setting& s) {
   set_memory_budget(machine_.budget);
-  const bool fits = session_ && session_->recipe.train.precision == s.precision;
-  if (!fits) {
+  const train::Recipe wanted = settled(s);
+  const auto fits = [&](const train::TrainSection& t) {
+    return t.precision == s.precision && t.packed == wanted.train.packed;
+  };
+  if (!session_ || !fits(session_->recipe.train)) {
     close();
-    session_ = std::make_unique<train::Session>(train::open_session(
-        apply_setting(recipe_, s), [&](const data::DataConfig& d) {
+    session_ = std::make_unique<train::Session>(
+        train::open_session(wanted, [&](const data::DataConfig& d) {
           return prepare_with_progress(context_, d);
-        }
-    ));
+        })
+    );
   }
   session_->model->set_checkpointing(
       train::checkpointed_layers(

@@ -43,6 +43,8 @@ class TuneSide {
   std::unique_ptr<train::Session> session_;
 
   train::Session& session_for(const train::Setting& setting);
+  train::Recipe settled(const train::Setting& setting) const;
+  std::size_t bytes_of(const train::Recipe& recipe, int threads) const;
 };
 
 // The recipe as the setting has it.
