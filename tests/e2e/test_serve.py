@@ -144,7 +144,7 @@ class Served(test_generate.Folder):
         return server
 
     def test_a_chat(self):
-        server = self.serve("--name", "tiny")
+        server = self.serve("--name", "tiny", "--batch-invariant")
         self.assertEqual(server.document["schema"], "hearth.serve/1")
         self.assertEqual(server.document["models"], ["tiny"])
         chat = {"messages": [{"role": "user", "content": "the cat sat"}], "temperature": 0, "max_tokens": 12}

@@ -74,11 +74,14 @@ class Tune(Folder):
         self.assertAlmostEqual(equal[0]["valid_loss"], equal[1]["valid_loss"], delta=0.05)
 
     def test_memory_ends_the_search_and_nothing_passes_the_budget(self):
-        found = self.json("tune", self.recipe, "model.layers=8", "model.dim=128", "train.tokens_per_step=65536",
-                          "train.memory=72M", "--no-compare", "--seconds", 20, "--over", "batch")
-        outcomes = {r["outcome"] for r in found["rows"]}
-        self.assertIn("would not fit", outcomes)
-        self.assertIn("measured", outcomes)
+        words = ["model.layers=4", "model.dim=128", "train.tokens_per_step=65536"]
+        # Between the ladder's first rung and its second, so that no measured speed ends it earlier.
+        first, second = (self.json("plan", self.recipe, *words, f"train.micro_batch_size={rows}", "train.packed=all",
+                                   "train.checkpointing=none")["peak_bytes"] for rows in (8, 16))
+        found = self.json("tune", self.recipe, *words, f"train.memory={(first + second) // 2048}K", "--no-compare",
+                          "--seconds", 20, "--over", "batch")
+        outcomes = {r["micro_batch"]: r["outcome"] for r in found["rows"]}
+        self.assertEqual(outcomes, {8: "measured", 16: "would not fit"})
 
     def test_where_plan_fits_so_does_tune(self):
         words = ["train.tokens_per_step=512", "train.precision=fp32"]
