@@ -82,7 +82,7 @@ BenchCase case_of(const TrainCase& t, const CaseContext& context) {
       const std::size_t bytes =
           cpu ? hardware::process_peak() : mlx::core::get_peak_memory();
       row.peak_mib = static_cast<double>(bytes) / (1 << 20);
-      if (cpu) row.overhead = step->overhead();
+      if (cpu) step->profile(row);
     };
     return timed;
   };

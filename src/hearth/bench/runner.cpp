@@ -169,6 +169,9 @@ Json to_json(const Row& row) {
   }
   if (row.peak_mib) j["peak_mib"] = *row.peak_mib;
   if (row.overhead) j["overhead"] = *row.overhead;
+  for (const OpTime& op : row.ops) {
+    j["ops"].push_back({{"op", op.name}, {"count", op.count}, {"ms", op.ms}});
+  }
   if (row.of_one) j["of_one"] = *row.of_one;
   if (!row.peer_missing.empty()) j["peer_missing"] = row.peer_missing;
   if (row.vs_peer) {
@@ -205,6 +208,19 @@ static std::string step_line(const Row& r, std::size_t width) {
     );
   }
   return text + "\n";
+}
+
+std::string op_lines(const Row& r, std::size_t width) {
+  double all = 0;
+  for (const OpTime& op : r.ops) all += op.ms;
+  std::string text;
+  for (const OpTime& op : r.ops) {
+    text += fmt::format(
+        "{:<{}}  {:<24} {:>8.1f} ms {:>5.1f}% {:>6} times\n", "", width,
+        op.name, op.ms, 100 * op.ms / all, op.count
+    );
+  }
+  return text;
 }
 
 // Under a row of decoding: the peer's own rate, and what a batch or a long

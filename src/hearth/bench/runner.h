@@ -3,6 +3,7 @@
 // that a noisy machine is noisy for both. Times are medians with a spread; a
 // ratio comes with its bootstrap interval. The rows are CLI.md's.
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,6 +15,13 @@
 namespace hearth::bench {
 
 struct Row;
+
+// What one op took of a step.
+struct OpTime {
+  std::string name;
+  std::int64_t count = 0;
+  double ms = 0;
+};
 
 // What one repeat runs: `run` is timed, `before` is not. `after`, once all
 // repeats are through, may add to the row what only it knows.
@@ -75,6 +83,7 @@ struct Row {
   std::optional<double> best_share_of_peak, best_vs_peer;
   // Of a training step, outside our ops; of the peer, its own figures.
   std::optional<double> overhead, peer_rate, peer_peak_mib;
+  std::vector<OpTime> ops;  // of one step, most time first
   // Of decoding: its best rate over that of one sequence from nothing.
   std::optional<double> of_one;
   Interval vs_peer_interval;
@@ -88,5 +97,7 @@ Json to_json(const Row& row);
 // the longest name.
 std::string table_head(std::size_t width);
 std::string table_line(const Row& row, std::size_t width);
+// A line for each op of a step; nothing where there are none.
+std::string op_lines(const Row& row, std::size_t width);
 
 }  // namespace hearth::bench

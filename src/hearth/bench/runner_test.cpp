@@ -125,7 +125,8 @@ TEST(Runner, BothSidesMayAddWhatTheyKnow) {
   c.work = 100;
   c.prepare = [] {
     Timed t([] {});
-    t.after = [](Row& row) { row.overhead = 0.02, row.peak_mib = 100; };
+    t.after = [](Row& row) { row.overhead = 0.02, row.peak_mib = 100;
+                          row.ops = {{"Linear", 3, 1.5}}; };
     return t;
   };
   c.prepare_peer = [] {
@@ -141,6 +142,8 @@ TEST(Runner, BothSidesMayAddWhatTheyKnow) {
   const auto line = table_line(row, 4);
   EXPECT_NE(line.find("outside kernels 2.0%"), std::string::npos);
   EXPECT_NE(line.find("0.50x"), std::string::npos);
+  EXPECT_EQ(j["ops"][0]["ms"], 1.5);
+  EXPECT_NE(op_lines(row, 4).find("Linear"), std::string::npos);
 }
 
 TEST(Runner, WhatWasNotMeasuredIsAbsent) {

@@ -126,7 +126,7 @@ void TrainStep::operator()() {
   optimizer_->step(g.arrays, static_cast<float>(scale), 1e-4);
 }
 
-double TrainStep::overhead() {
+void TrainStep::profile(Row& row) {
   profile::start_zones();
   const auto start = std::chrono::steady_clock::now();
   (*this)();
@@ -134,8 +134,13 @@ double TrainStep::overhead() {
       std::chrono::steady_clock::now() - start;
   profile::stop_zones();
   double inside = 0;
-  for (const auto& zone : profile::zone_totals()) inside += zone.self_seconds;
-  return 1 - inside / wall.count();
+  row.ops.clear();
+  for (const auto& zone : profile::zone_totals()) {
+    inside += zone.self_seconds;
+    row.ops.push_back({zone.name, zone.count, zone.self_seconds * 1e3});
+  }
+  std::ranges::sort(row.ops, std::ranges::greater(), &OpTime::ms);
+  row.overhead = 1 - inside / wall.count();
 }
 
 }  // namespace hearth::bench

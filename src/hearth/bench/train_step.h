@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "hearth/bench/runner.h"
 #include "hearth/models/decoder.h"
 #include "hearth/optim/optimizer.h"
 #include "hearth/train/accumulator.h"
@@ -32,9 +33,9 @@ class TrainStep {
   TrainStep(const StepShape& shape, std::uint64_t seed);
 
   void operator()();
-  // The share of one step's time in which none of our ops ran. The step is run
-  // for it, with zones on.
-  double overhead();
+  // Runs the step once more, with zones on: what each op took, and the share of
+  // the time in which none of them ran.
+  void profile(Row& row);
 
  private:
   models::Decoder model_;

@@ -46,9 +46,14 @@ TEST(TrainStep, RunsWholeAndWithAdapters) {
     s.lora_rank = rank;
     TrainStep step(s, 1);
     step();
-    const double outside = step.overhead();
-    EXPECT_GT(outside, 0);
-    EXPECT_LT(outside, 1);
+    Row row;
+    step.profile(row);
+    EXPECT_GT(row.overhead, 0);
+    EXPECT_LT(row.overhead, 1);
+    ASSERT_GT(row.ops.size(), 5u);
+    EXPECT_GE(row.ops[0].ms, row.ops[1].ms);
+    const auto head = std::ranges::find(row.ops, "HeadLoss", &OpTime::name);
+    EXPECT_EQ(head == row.ops.end() ? 0 : head->count, 1);
   }
 }
 

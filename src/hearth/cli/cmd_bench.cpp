@@ -185,6 +185,7 @@ Json run_cases(
       rows.push_back(bench::to_json(row));
     } else {
       context.print(bench::table_line(row, width));
+      if (context.common.verbose) context.print(bench::op_lines(row, width));
       std::fflush(stdout);
     }
   }
