@@ -125,8 +125,11 @@ TEST(Runner, BothSidesMayAddWhatTheyKnow) {
   c.work = 100;
   c.prepare = [] {
     Timed t([] {});
-    t.after = [](Row& row) { row.overhead = 0.02, row.peak_mib = 100;
-                          row.ops = {{"Linear", 3, 1.5}}; };
+    t.after = [](Row& row) {
+      row.overhead = 0.02;
+      row.peak_mib = 100;
+      row.ops = {{"Linear", 3, 1.5}};
+    };
     return t;
   };
   c.prepare_peer = [] {

@@ -1,6 +1,8 @@
 #include "hearth/bench/train_step.h"
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "hearth/models/load.h"
 #include "hearth/nn/init.h"

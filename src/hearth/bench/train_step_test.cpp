@@ -1,5 +1,7 @@
 #include "hearth/bench/train_step.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
@@ -52,7 +54,8 @@ TEST(TrainStep, RunsWholeAndWithAdapters) {
     EXPECT_LT(row.overhead, 1);
     ASSERT_GT(row.ops.size(), 5u);
     EXPECT_GE(row.ops[0].ms, row.ops[1].ms);
-    const auto head = std::ranges::find(row.ops, "HeadLoss", &OpTime::name);
+    const auto head =
+        std::ranges::find(row.ops, "FusedHeadLoss", &OpTime::name);
     EXPECT_EQ(head == row.ops.end() ? 0 : head->count, 1);
   }
 }
