@@ -9,38 +9,18 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/huge_pieces.h"
 #include "hearth/base/units.h"
 
 namespace hearth {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// A multiple of every system's ordinary page.
+// A multiple of every system's ordinary page. Large buffers end on one, so
+// that a matrix of just over 6 MiB does not take 8.
 constexpr std::size_t kPage = std::size_t{16} << 10;
 
 std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
-}
-
-// From a huge page's start on; the system fills pages with zeros as they are
-// touched. The end lies on ordinary pages, so that a matrix of just over 6 MiB
-// does not take 8.
-void* map_pages(std::size_t bytes) {
-  void* p = mmap(
-      nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE,
-      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0
-  );
-  if (p == MAP_FAILED) return nullptr;
-  // Give back what lies before and behind the aligned part.
-  auto* start = static_cast<std::byte*>(p);
-  const auto address = reinterpret_cast<std::uintptr_t>(start);
-  const std::size_t before = round_up(address, kHugePage) - address;
-  if (before > 0) munmap(start, before);
-  if (before < kHugePage) munmap(start + before + bytes, kHugePage - before);
-#ifdef MADV_HUGEPAGE
-  madvise(start + before, bytes, MADV_HUGEPAGE);
-#endif
-  return start + before;
 }
 
 }  // namespace
@@ -49,12 +29,15 @@ std::size_t AlignedBuffer::taken(std::size_t bytes) {
   return round_up(bytes, bytes >= kHugeFrom ? kPage : kAlignment);
 }
 
-AlignedBuffer::AlignedBuffer(MemoryZone zone, std::size_t bytes) {
+AlignedBuffer::AlignedBuffer(MemoryZone zone, std::size_t bytes, Kept kept) {
   if (bytes == 0) return;
   const bool huge = bytes >= kHugeFrom;
   const std::size_t all = taken(bytes);
   charge_memory(zone, all);
-  void* p = huge ? map_pages(all) : std::aligned_alloc(kAlignment, all);
+  piece_ = kept == Kept::long_time && !huge && bytes >= kPieceFrom;
+  void* p = huge     ? map_huge(all)
+            : piece_ ? take_huge_piece(all)
+                     : std::aligned_alloc(kAlignment, all);
   if (p == nullptr) {
     release_memory(zone, all);
     throw OutOfMemory(
@@ -64,7 +47,7 @@ AlignedBuffer::AlignedBuffer(MemoryZone zone, std::size_t bytes) {
         )
     );
   }
-  if (!huge) std::memset(p, 0, all);
+  if (!huge && !piece_) std::memset(p, 0, all);
   data_ = static_cast<std::byte*>(p);
   size_ = bytes;
   mapped_ = all;
@@ -79,6 +62,7 @@ AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       mapped_(std::exchange(other.mapped_, 0)),
+      piece_(std::exchange(other.piece_, false)),
       zone_(std::exchange(other.zone_, std::nullopt)) {}
 
 AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
@@ -87,6 +71,7 @@ AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
   mapped_ = std::exchange(other.mapped_, 0);
+  piece_ = std::exchange(other.piece_, false);
   zone_ = std::exchange(other.zone_, std::nullopt);
   return *this;
 }
@@ -95,6 +80,8 @@ void AlignedBuffer::free() noexcept {
   if (data_ == nullptr) return;
   if (size_ >= kHugeFrom) {
     munmap(data_, mapped_);
+  } else if (piece_) {
+    free_huge_piece(data_, mapped_);
   } else {
     std::free(data_);
   }

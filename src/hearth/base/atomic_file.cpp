@@ -1,6 +1,5 @@
 #include "hearth/base/atomic_file.h"
 
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -13,17 +12,11 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/mapped_file.h"
+#include "hearth/base/temporary_name.h"
 #include "hearth/base/units.h"
 
 namespace hearth {
 namespace {
-
-constexpr std::string_view kTemporary = ".tmp-";
-
-std::string temporary_name(const std::string& path) {
-  static std::atomic<int> count{0};
-  return fmt::format("{}{}{}-{}", path, kTemporary, getpid(), count++);
-}
 
 // A rename is on disk only when the folder that holds it is.
 void sync_folder_of(const std::string& path) {
@@ -36,10 +29,8 @@ void sync_folder_of(const std::string& path) {
 
 AtomicFile::AtomicFile(std::string path)
     : path_(std::move(path)),
-      temporary_(temporary_name(path_)),
-      file_(
-          FileHandle::open(temporary_, O_WRONLY | O_CREAT | O_EXCL, "create")
-      ) {}
+      file_(create_temporary(path_)),
+      temporary_(file_.path()) {}
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) std::remove(temporary_.c_str());
@@ -59,22 +50,12 @@ void AtomicFile::commit() {
   sync_folder_of(path_);
 }
 
-bool is_unfinished(std::string_view name) {
-  const std::size_t at = name.rfind(kTemporary);
-  if (at == 0 || at == std::string_view::npos) return false;
-  name.remove_prefix(at + kTemporary.size());
-  const std::size_t dash = name.find('-');
-  return dash != 0 && dash != std::string_view::npos &&
-         dash + 1 < name.size() && dash == name.rfind('-') &&
-         name.find_first_not_of("0123456789-") == std::string_view::npos;
-}
-
 void remove_unfinished(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<fs::path> found;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none)) {
-    if (is_unfinished(entry.path().filename().string())) {
+    if (is_temporary_name(entry.path().filename().string())) {
       found.push_back(entry.path());
     }
   }

@@ -26,14 +26,13 @@ class AtomicFile {
   void commit();
 
  private:
-  std::string path_, temporary_;
+  std::string path_;
   FileHandle file_;
+  std::string temporary_;
 };
 
-// Whether the name is one of those temporary files, which only a process that
-// was killed leaves.
-bool is_unfinished(std::string_view name);
-// Removes them from the folder. For the one process that writes there.
+// Removes from the folder the temporary files that a process left which was
+// killed. For the one process that writes there.
 void remove_unfinished(const std::string& folder);
 
 void write_file_atomically(const std::string& path, std::string_view text);

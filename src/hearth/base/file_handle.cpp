@@ -24,6 +24,17 @@ FileHandle FileHandle::open(
   return FileHandle(descriptor, path);
 }
 
+std::optional<FileHandle> FileHandle::create_new(
+    const std::string& path,
+    int mode
+) {
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  const int descriptor = ::open(path.c_str(), flags, mode);
+  if (descriptor >= 0) return FileHandle(descriptor, path);
+  if (errno == EEXIST) return std::nullopt;
+  throw IoError::from_errno("create", path);
+}
+
 FileHandle::~FileHandle() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }

@@ -1,6 +1,7 @@
 #pragma once
 // An open file that closes itself, with errors that name the file.
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,6 +15,12 @@ class FileHandle {
       const std::string& path,
       int flags,
       const char* action,
+      int mode = 0644
+  );
+  // A file that was not there before, to write; nothing where the name is
+  // taken.
+  static std::optional<FileHandle> create_new(
+      const std::string& path,
       int mode = 0644
   );
   ~FileHandle();

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
 #include "hearth/base/mapped_file.h"
+#include "hearth/base/temporary_name.h"
 
 namespace hearth {
 namespace {
@@ -82,17 +84,41 @@ TEST_F(Files, AnUncommittedVersionLeavesNoTrace) {
 }
 
 TEST_F(Files, WhatAKilledWriterLeftIsKnownByItsName) {
-  EXPECT_TRUE(is_unfinished("a.json.tmp-12-0"));
+  EXPECT_TRUE(is_temporary_name("a.json.tmp-12-0"));
+  EXPECT_TRUE(is_temporary_name("a.json.tmp-0123456789abcdef"));
+  EXPECT_TRUE(is_temporary_name(temporary_name("a.json")));
   for (const char* other :
        {"a.json", "a.tmp", "a.tmp-", "a.tmp-12", "a.tmp-12-", "a.tmp--3",
-        "a.tmp-1-2-3", "a.tmp-1-x", ".tmp-1-2"}) {
-    EXPECT_FALSE(is_unfinished(other)) << other;
+        "a.tmp-1-2-3", "a.tmp-1-x", ".tmp-1-2", "a.tmp-0123456789abcde",
+        "a.tmp-0123456789abcdeg"}) {
+    EXPECT_FALSE(is_temporary_name(other)) << other;
   }
   write_file_atomically(at("a"), "whole");
   write_file_atomically(at("a.tmp-12-0"), "ha");
   remove_unfinished(at(""));
   EXPECT_EQ(entries(), 1u);
   remove_unfinished(at("none"));
+}
+
+// Two containers on one folder may both be process 1, with every count alike.
+TEST_F(Files, ProcessesThatAreAlikeWriteUnderTheirOwnNames) {
+  const pid_t child = fork();
+  if (child == 0) {
+    write_file_atomically(at("name"), temporary_name("a"));
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  EXPECT_NE(temporary_name("a"), read_text_file(at("name")));
+}
+
+TEST_F(Files, AFileThatIsBeingWrittenIsKnownByItsLock) {
+  std::string name;
+  {
+    const FileHandle file = create_temporary(at("a"));
+    name = file.path();
+    EXPECT_TRUE(is_being_written(name));
+  }
+  EXPECT_FALSE(is_being_written(name));
 }
 
 // A writer that is killed at any moment leaves the old or the new version.

@@ -6,6 +6,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/json_reader_impl.h"
 #include "hearth/base/units.h"
 
 namespace hearth {
@@ -97,20 +98,17 @@ Json parse_json(
     );
   }
   check_depth(text, name, limits.max_depth, first_line);
-  try {
-    return Json::parse(text);
-  } catch (const nlohmann::json::parse_error& e) {
-    const Position p =
-        position_of(text, e.byte > 0 ? e.byte - 1 : 0, first_line);
-    throw FormatError(
-        fmt::format(
-            "{}:{}:{}: not JSON: {}", name, p.line, p.column,
-            plain_reason(e.what())
-        )
-    );
-  } catch (const nlohmann::json::exception& e) {
-    throw FormatError(fmt::format("{}: not JSON: {}", name, e.what()));
-  }
+  JsonReader reader;
+  if (Json::sax_parse(text, &reader)) return reader.take();
+  const Position p = position_of(
+      text, reader.error_at > 0 ? reader.error_at - 1 : 0, first_line
+  );
+  throw FormatError(
+      fmt::format(
+          "{}:{}:{}: not JSON: {}", name, p.line, p.column,
+          plain_reason(reader.error)
+      )
+  );
 }
 
 Json read_json_file(const std::string& path, const JsonLimits& limits) {

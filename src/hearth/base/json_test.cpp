@@ -21,6 +21,33 @@ TEST(Json, KeepsOrderAndUnicode) {
   EXPECT_EQ(to_json_line(j), "{\"z\":1,\"a\":\"é😀\"}");
 }
 
+// The same as the library's own builder makes, keys in order, the last of
+// several values for one.
+TEST(Json, ReadsAsTheLibraryDoes) {
+  std::string many = "{";
+  for (int i = 0; i < 40; ++i) {
+    many += "\"k" + std::to_string(i % 30) + "\":" + std::to_string(i) + ",";
+  }
+  many += "\"z\":[{},[],{\"a\":{\"a\":1,\"a\":[2]}}]}";
+  for (const std::string& text :
+       {many, std::string("[]"), std::string("{}"), std::string("-1"),
+        std::string("[18446744073709551615,-2,1.5,true,null,\"\\u0000x\"]"),
+        std::string("{\"a\":1,\"b\":2,\"a\":3}")}) {
+    EXPECT_EQ(to_json_line(parse_json(text, "x")), Json::parse(text).dump());
+  }
+}
+
+// A table of keys: with the square of them it took half an hour.
+TEST(Json, ReadsObjectsOfManyKeys) {
+  std::string text = "{";
+  for (int i = 0; i < 500'000; ++i) {
+    text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+  }
+  const Json read = parse_json(text + "}", "x");
+  ASSERT_EQ(read.size(), 500'000U);
+  EXPECT_EQ(read.items().begin().key(), "0");
+}
+
 TEST(Json, ErrorsSayWhere) {
   const std::string e = error_of("{\n  \"a\": tru\n}");
   EXPECT_EQ(e.rfind("file.json:2:", 0), 0u) << e;

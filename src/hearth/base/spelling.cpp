@@ -28,11 +28,15 @@ std::optional<std::string> nearest(
     std::string_view word,
     std::span<const std::string> known
 ) {
+  // Nobody means a word of so many letters, and comparing takes their square.
+  constexpr std::size_t kLongest = 256;
+  if (word.size() > kLongest) return std::nullopt;
   // A third of the letters may differ, but always one.
   const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   std::optional<std::string> best;
   std::size_t best_distance = limit + 1;
   for (const std::string& candidate : known) {
+    if (candidate.size() > 2 * kLongest) continue;
     const std::size_t d = edit_distance(word, candidate);
     if (d < best_distance) {
       best_distance = d;

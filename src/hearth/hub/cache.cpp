@@ -1,7 +1,6 @@
 #include "hearth/hub/cache.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 
@@ -13,7 +12,8 @@
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/hub/message_impl.h"
+#include "hearth/base/quoted.h"
+#include "hearth/base/temporary_name.h"
 
 namespace hearth::hub {
 namespace {
@@ -137,8 +137,7 @@ void RepoCache::place(
   const std::string target = link_target(file, oid);
   std::error_code error;
   if (fs::read_symlink(at, error) == target && !error) return;
-  static std::atomic<int> count{0};
-  const std::string beside = fmt::format("{}.tmp-{}-{}", at, getpid(), count++);
+  const std::string beside = temporary_name(at);
   fs::create_symlink(target, beside, error);
   if (error) {
     error.clear();

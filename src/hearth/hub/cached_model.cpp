@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/quoted.h"
 #include "hearth/hub/cache.h"
-#include "hearth/hub/message_impl.h"
 #include "hearth/io/strict_json.h"
 
 namespace hearth::hub {

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/quoted.h"
 #include "hearth/base/units.h"
 #include "hearth/hub/checksum.h"
 #include "hearth/hub/file_lock.h"
-#include "hearth/hub/message_impl.h"
 
 namespace hearth::hub {
 namespace {
@@ -110,7 +110,7 @@ class Download {
       try {
         try_once();
         if (part_.left() > 0) {
-          throw NetworkError(
+          throw net::NetworkError(
               fmt::format(
                   "it ended {} before the end", format_bytes(part_.left())
               )
@@ -118,8 +118,8 @@ class Download {
         }
       } catch (const RangeRefused& e) {
         begin_anew();
-        retry.after(NetworkError(e.what()));
-      } catch (const NetworkError& e) {
+        retry.after(net::NetworkError(e.what()));
+      } catch (const net::NetworkError& e) {
         if (received_ - before >= kProgressBytes) retry.progressed();
         retry.after(e);
       }
@@ -166,11 +166,11 @@ class Download {
                               : begin_whole(answer.head);
   }
 
-  void begin_whole(const HttpHead& head) {
+  void begin_whole(const net::HttpHead& head) {
     // The range was ignored: what is here comes again.
     if (part_.size() > 0) begin_anew();
     const auto length = head.find("content-length");
-    const auto bytes = length ? parse_decimal(*length) : std::nullopt;
+    const auto bytes = length ? net::parse_decimal(*length) : std::nullopt;
     if (bytes && *bytes != *file_.size) {
       fail(
           fmt::format(
@@ -180,12 +180,12 @@ class Download {
     }
   }
 
-  void begin_range(const HttpHead& head) {
+  void begin_range(const net::HttpHead& head) {
     const auto value = head.find("content-range");
     const auto range = value ? parse_content_range(*value) : std::nullopt;
     if (!range || range->first != part_.size()) {
       begin_anew();
-      throw NetworkError("it sent another range than was asked for");
+      throw net::NetworkError("it sent another range than was asked for");
     }
     if (range->total != *file_.size) {
       fail(
@@ -242,8 +242,8 @@ std::uint64_t download_blob(
     Download download(hub, repo, commit, file, notes, part);
     try {
       download.run();
-    } catch (const NetworkError& e) {
-      throw NetworkError(
+    } catch (const net::NetworkError& e) {
+      throw net::NetworkError(
           fmt::format(
               "{} of {}: {}", in_quotes(file.name), repo.text(), e.what()
           )

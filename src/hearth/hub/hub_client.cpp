@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/quoted.h"
 #include "hearth/base/units.h"
-#include "hearth/hub/message_impl.h"
 
 namespace hearth::hub {
 namespace {
@@ -12,14 +12,17 @@ namespace {
 constexpr int kMostRedirects = 8, kMostPages = 1000;
 constexpr std::size_t kMostListingBytes = std::size_t{64} << 20;
 
-bool is_success(const HttpHead& head) {
+bool is_success(const net::HttpHead& head) {
   return head.status == 200 || head.status == 206;
 }
 
 // Where the hub redirects to, an address is signed and runs out: a refusal
 // there means to ask the hub again.
-[[noreturn]] void throw_storage_status(const HttpHead& head, const Url& url) {
-  throw NetworkError(
+[[noreturn]] void throw_storage_status(
+    const net::HttpHead& head,
+    const net::Url& url
+) {
+  throw net::NetworkError(
       fmt::format("{}: it answered {}", url.authority(), head.status)
   );
 }
@@ -31,34 +34,38 @@ HubClient::HubClient(const Settings& settings, HubOptions options)
   check_endpoint(settings_);
 }
 
-Url HubClient::address(const std::string& target) const {
-  Url out = settings_.endpoint;
+net::Url HubClient::address(const std::string& target) const {
+  net::Url out = settings_.endpoint;
   std::string path = out.target.substr(0, out.target.find('?'));
   while (path.ends_with('/')) path.pop_back();
   out.target = path + target;
   return out;
 }
 
-Url HubClient::file_address(
+net::Url HubClient::file_address(
     const RepoName& repo,
     const std::string& commit,
     const std::string& file
 ) const {
   return address(
       fmt::format(
-          "/{}/resolve/{}/{}", repo.id(), commit, percent_encode(file, true)
+          "/{}/resolve/{}/{}", repo.id(), commit,
+          net::percent_encode(file, true)
       )
   );
 }
 
-Url HubClient::redirected(const Url& from, const HttpHead& head) const {
+net::Url HubClient::redirected(
+    const net::Url& from,
+    const net::HttpHead& head
+) const {
   const auto location = head.find("location");
   if (!location) {
     throw FormatError(
         fmt::format("{} redirects, but not where to", from.shown())
     );
   }
-  const Url to = resolve_url(from, *location);
+  const net::Url to = net::resolve_url(from, *location);
   const bool allowed =
       to.secure || settings_.allow_http || (!from.secure && to.is_loopback());
   if (allowed) return to;
@@ -70,12 +77,12 @@ Url HubClient::redirected(const Url& from, const HttpHead& head) const {
   );
 }
 
-HttpHead HubClient::send_once(
+net::HttpHead HubClient::send_once(
     const Request& request,
-    const Url& url,
-    const HttpReceiver& receiver
+    const net::Url& url,
+    const net::HttpReceiver& receiver
 ) const {
-  HttpRequest one{.url = url, .head_only = request.head_only};
+  net::HttpRequest one{.url = url, .head_only = request.head_only};
   if (request.first > 0) {
     one.headers.emplace_back("Range", fmt::format("bytes={}-", request.first));
   }
@@ -83,9 +90,9 @@ HttpHead HubClient::send_once(
     one.headers.emplace_back("Authorization", "Bearer " + settings_.token);
   }
   try {
-    return http_fetch(one, options_.limits, receiver);
-  } catch (const NetworkError& e) {
-    throw NetworkError(
+    return net::http_fetch(one, options_.limits, receiver);
+  } catch (const net::NetworkError& e) {
+    throw net::NetworkError(
         fmt::format("{}: {}", url.authority(), e.what()), e.wait()
     );
   } catch (const FormatError& e) {
@@ -98,17 +105,17 @@ HubClient::FileAnswer HubClient::send(
     const std::function<void(const FileAnswer&)>& begin,
     const std::function<bool(std::string_view)>& body
 ) const {
-  Url url = request.url;
+  net::Url url = request.url;
   FileAnswer answer;
   for (int hops = 0; hops <= kMostRedirects; ++hops) {
-    HttpReceiver receiver{.body = body, .check = options_.check};
-    receiver.head = [&](const HttpHead& head) {
+    net::HttpReceiver receiver{.body = body, .check = options_.check};
+    receiver.head = [&](const net::HttpHead& head) {
       read_file_headers(head, answer.file);
       answer.head = head;
       if (is_success(head) || head.is_redirect()) begin(answer);
       return is_success(head);
     };
-    const HttpHead head = send_once(request, url, receiver);
+    const net::HttpHead head = send_once(request, url, receiver);
     if (is_success(head)) return answer;
     if (!head.is_redirect()) {
       const bool hub = url.origin() == settings_.endpoint.origin();
@@ -117,7 +124,7 @@ HubClient::FileAnswer HubClient::send(
     }
     // A HEAD of a large file: the hub has said everything, and the storage is
     // not asked.
-    const Url next = redirected(url, head);
+    const net::Url next = redirected(url, head);
     if (request.head_only && next.origin() != url.origin()) return answer;
     url = next;
   }
@@ -127,7 +134,7 @@ HubClient::FileAnswer HubClient::send(
 std::string HubClient::get_text(
     const Request& request,
     const RetryNote& note,
-    HttpHead* head
+    net::HttpHead* head
 ) const {
   Retry retry(options_.retry, note, options_.check);
   while (true) {
@@ -150,7 +157,7 @@ std::string HubClient::get_text(
       }
       if (head != nullptr) *head = answer.head;
       return text;
-    } catch (const NetworkError& e) {
+    } catch (const net::NetworkError& e) {
       retry.after(e);
     }
   }
@@ -160,20 +167,20 @@ HubListing HubClient::list(const RepoName& repo, const RetryNote& note) const {
   const std::string api = "/api/models/" + repo.id();
   Request request{.model = repo.text()};
   request.url =
-      address(api + "/revision/" + percent_encode(repo.revision, false));
+      address(api + "/revision/" + net::percent_encode(repo.revision, false));
   const Revision revision =
       parse_revision(get_text(request, note), request.url.shown());
   HubListing out{revision.commit, {}};
   request.url = address(api + "/tree/" + revision.commit + "?recursive=true");
   try {
     for (int pages = 0; pages < kMostPages; ++pages) {
-      HttpHead head;
+      net::HttpHead head;
       const std::string text = get_text(request, note, &head);
       parse_tree(text, request.url.shown(), out.files);
       const auto link = head.find("link");
       const auto next = link ? next_link(*link) : std::nullopt;
       if (!next) break;
-      const Url page = resolve_url(request.url, *next);
+      const net::Url page = net::resolve_url(request.url, *next);
       if (page.origin() != request.url.origin()) {
         throw FormatError(
             fmt::format(
@@ -211,7 +218,7 @@ void HubClient::complete(
                   [](std::string_view) { return true; }
       ).file;
       break;
-    } catch (const NetworkError& e) {
+    } catch (const net::NetworkError& e) {
       retry.after(e);
     }
   }

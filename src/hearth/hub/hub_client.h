@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "hearth/hub/http_client.h"
 #include "hearth/hub/hub_headers.h"
 #include "hearth/hub/listing.h"
 #include "hearth/hub/repo_name.h"
 #include "hearth/hub/retry.h"
 #include "hearth/hub/settings.h"
+#include "hearth/net/http_client.h"
 
 namespace hearth::hub {
 
 struct HubOptions {
-  HttpLimits limits;
+  net::HttpLimits limits;
   RetryPolicy retry;
   // Called several times a second, from any thread; throws to give up.
   std::function<void()> check = [] {};
@@ -46,7 +46,7 @@ class HubClient {
   ) const;
 
   struct FileAnswer {
-    HttpHead head;
+    net::HttpHead head;
     FileHeaders file;
   };
   // One try at a file's bytes from `first` on. `begin` sees each redirect and
@@ -63,7 +63,7 @@ class HubClient {
 
  private:
   struct Request {
-    Url url;
+    net::Url url;
     bool head_only = false;
     std::uint64_t first = 0;
     std::string model;  // for messages
@@ -74,19 +74,19 @@ class HubClient {
       const std::function<void(const FileAnswer&)>& begin,
       const std::function<bool(std::string_view)>& body
   ) const;
-  HttpHead send_once(
+  net::HttpHead send_once(
       const Request& request,
-      const Url& url,
-      const HttpReceiver& receiver
+      const net::Url& url,
+      const net::HttpReceiver& receiver
   ) const;
   std::string get_text(
       const Request& request,
       const RetryNote& note,
-      HttpHead* head = nullptr
+      net::HttpHead* head = nullptr
   ) const;
-  Url redirected(const Url& from, const HttpHead& head) const;
-  Url address(const std::string& target) const;
-  Url file_address(
+  net::Url redirected(const net::Url& from, const net::HttpHead& head) const;
+  net::Url address(const std::string& target) const;
+  net::Url file_address(
       const RepoName& repo,
       const std::string& commit,
       const std::string& file
@@ -110,6 +110,9 @@ class RangeRefused : public Error {
 
 // What a status that is no success means. NetworkError where trying again may
 // help. Throws always.
-[[noreturn]] void throw_status(const HttpHead& head, const std::string& model);
+[[noreturn]] void throw_status(
+    const net::HttpHead& head,
+    const std::string& model
+);
 
 }  // namespace hearth::hub

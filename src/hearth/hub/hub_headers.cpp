@@ -35,9 +35,10 @@ std::optional<ContentRange> parse_content_range(std::string_view value) {
   if (dash == value.npos || slash == value.npos || slash < dash) {
     return std::nullopt;
   }
-  const auto first = parse_decimal(value.substr(0, dash));
-  const auto last = parse_decimal(value.substr(dash + 1, slash - dash - 1));
-  const auto total = parse_decimal(value.substr(slash + 1));
+  const auto first = net::parse_decimal(value.substr(0, dash));
+  const auto last =
+      net::parse_decimal(value.substr(dash + 1, slash - dash - 1));
+  const auto total = net::parse_decimal(value.substr(slash + 1));
   if (!first || !last || !total || *first > *last || *last >= *total) {
     return std::nullopt;
   }
@@ -45,7 +46,7 @@ std::optional<ContentRange> parse_content_range(std::string_view value) {
 }
 
 std::optional<double> parse_retry_after(std::string_view value, double now) {
-  if (const auto seconds = parse_decimal(value)) {
+  if (const auto seconds = net::parse_decimal(value)) {
     return static_cast<double>(*seconds);
   }
   const auto when = parse_date(std::string(value));
@@ -69,7 +70,7 @@ std::optional<std::string> next_link(std::string_view value) {
   return std::nullopt;
 }
 
-void read_file_headers(const HttpHead& head, FileHeaders& into) {
+void read_file_headers(const net::HttpHead& head, FileHeaders& into) {
   const auto commit = head.find("x-repo-commit");
   if (into.commit.empty() && commit) into.commit = *commit;
   const auto linked = head.find("x-linked-etag");
@@ -79,11 +80,11 @@ void read_file_headers(const HttpHead& head, FileHeaders& into) {
   }
   if (into.size) return;
   if (const auto size = head.find("x-linked-size")) {
-    into.size = parse_decimal(*size);
+    into.size = net::parse_decimal(*size);
   } else if (const auto length = head.find("content-length");
              length && head.status == 200) {
     // A redirect's own length is that of its few words.
-    into.size = parse_decimal(*length);
+    into.size = net::parse_decimal(*length);
   }
 }
 

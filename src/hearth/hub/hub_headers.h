@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "hearth/hub/http_head.h"
+#include "hearth/net/http_head.h"
 
 namespace hearth::hub {
 
@@ -33,6 +33,6 @@ struct FileHeaders {
 };
 // Takes what `into` does not have yet: the first answer that says it is the
 // hub's, later ones are a storage's.
-void read_file_headers(const HttpHead& head, FileHeaders& into);
+void read_file_headers(const net::HttpHead& head, FileHeaders& into);
 
 }  // namespace hearth::hub

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/quoted.h"
 #include "hearth/hub/hub_client.h"
-#include "hearth/hub/message_impl.h"
 
 namespace hearth::hub {
 namespace {
@@ -26,11 +26,11 @@ constexpr const char* kTokenHint =
 
 }  // namespace
 
-void throw_status(const HttpHead& head, const std::string& model) {
+void throw_status(const net::HttpHead& head, const std::string& model) {
   const std::string_view code = head.find("x-error-code").value_or("");
   if (may_pass(head.status)) {
     const auto after = head.find("retry-after");
-    throw NetworkError(
+    throw net::NetworkError(
         fmt::format(
             "the hub answered {}{}", head.status,
             head.status == 429 ? " (too many requests)" : " (its own trouble)"

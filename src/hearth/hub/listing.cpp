@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/hub/message_impl.h"
+#include "hearth/base/quoted.h"
 #include "hearth/hub/repo_name.h"
 #include "hearth/io/strict_json.h"
 

@@ -98,7 +98,7 @@ class Puller {
     for (PulledFile& file : out_.files) look_at(file);
   }
 
-  // Two names with the same bytes are fetched once: the second is here by then.
+  // Of several names with the same bytes one is fetched.
   void look_at(PulledFile& file) {
     const RemoteFile& remote = file.remote;
     out_.bytes += *remote.size;
@@ -111,7 +111,11 @@ class Puller {
         if (!options_.dry_run) std::remove(blob.c_str());
       }
     }
-    if (file.was_here || !seen_.insert(remote.oid).second) return;
+    if (file.was_here) return;
+    if (!seen_.insert(remote.oid).second) {
+      file.comes_with_another = true;
+      return;
+    }
     file.part = std::min(cache_.incomplete_size(remote.oid), *remote.size);
     out_.missing += *remote.size - file.part;
   }
@@ -133,7 +137,7 @@ class Puller {
   void fetch_all() {
     std::vector<PulledFile*> todo;
     for (PulledFile& file : out_.files) {
-      if (!file.was_here) todo.push_back(&file);
+      if (!file.was_here && !file.comes_with_another) todo.push_back(&file);
     }
     // The large ones first: the small ones fill the gaps at the end.
     std::ranges::stable_sort(todo, std::greater(), [](const PulledFile* f) {

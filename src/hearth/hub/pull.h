@@ -16,14 +16,15 @@ struct PullOptions {
   int jobs = 4;          // files at a time
   bool dry_run = false;  // say what would be fetched, and fetch nothing
   bool verify = false;   // read what is there again, against its checksum
-  HttpLimits limits;
+  net::HttpLimits limits;
   RetryPolicy retry;
 };
 
 struct PulledFile {
   RemoteFile remote;
   bool was_here = false;
-  std::uint64_t part = 0;  // bytes an earlier try had left
+  bool comes_with_another = false;  // of the same bytes, which is fetched
+  std::uint64_t part = 0;           // bytes an earlier try had left
   std::uint64_t fetched = 0;
   double seconds = 0;
 };

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/hub/message_impl.h"
+#include "hearth/base/quoted.h"
 
 namespace hearth::hub {
 namespace {

@@ -18,9 +18,9 @@ Retry::Retry(
 )
     : policy_(policy), note_(std::move(note)), check_(std::move(check)) {}
 
-void Retry::after(const NetworkError& error) {
+void Retry::after(const net::NetworkError& error) {
   if (++failures_ > policy_.retries) {
-    throw NetworkError(
+    throw net::NetworkError(
         policy_.retries == 0
             ? std::string(error.what())
             : fmt::format("{} (tried {} times)", error.what(), failures_)
@@ -32,7 +32,7 @@ void Retry::after(const NetworkError& error) {
   if (error.wait()) {
     wait = *error.wait();
     if (wait > policy_.longest_asked) {
-      throw NetworkError(
+      throw net::NetworkError(
           fmt::format(
               "{}, and asks to be left alone for {}", error.what(),
               format_seconds(wait)

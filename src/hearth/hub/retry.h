@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "hearth/hub/connection.h"
+#include "hearth/net/network_error.h"
 
 namespace hearth::hub {
 
@@ -23,7 +23,7 @@ class Retry {
   // check throws to end a wait.
   Retry(const RetryPolicy& policy, RetryNote note, std::function<void()> check);
   // Waits, or throws NetworkError that says how often it was tried.
-  void after(const NetworkError& error);
+  void after(const net::NetworkError& error);
   // Something came: the count begins anew.
   void progressed() { failures_ = 0; }
 

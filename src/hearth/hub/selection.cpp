@@ -6,8 +6,8 @@
 #include <fnmatch.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/quoted.h"
 #include "hearth/base/units.h"
-#include "hearth/hub/message_impl.h"
 
 namespace hearth::hub {
 namespace {

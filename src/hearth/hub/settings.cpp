@@ -103,7 +103,7 @@ std::string expand_path(const std::string& path) {
 
 Settings settings_from_environment() {
   Settings out;
-  out.endpoint = parse_url(
+  out.endpoint = net::parse_url(
       env::get(env::kHfEndpoint).value_or("https://huggingface.co"),
       env::kHfEndpoint
   );
@@ -114,7 +114,7 @@ Settings settings_from_environment() {
 }
 
 void check_endpoint(const Settings& settings) {
-  const Url& endpoint = settings.endpoint;
+  const net::Url& endpoint = settings.endpoint;
   if (endpoint.secure || endpoint.is_loopback() || settings.allow_http) return;
   throw UsageError(
       fmt::format(

@@ -4,12 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "hearth/hub/url.h"
+#include "hearth/net/url.h"
 
 namespace hearth::hub {
 
 struct Settings {
-  Url endpoint;
+  net::Url endpoint;
   std::string cache;  // holds models--ORG--NAME folders
   // Sent to the endpoint and to nobody else, and never shown.
   std::string token;

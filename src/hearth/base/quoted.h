@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace hearth::hub {
+namespace hearth {
 
 inline std::string in_quotes(std::string_view text, std::size_t longest = 120) {
   std::string out = "'";
@@ -15,4 +15,4 @@ inline std::string in_quotes(std::string_view text, std::size_t longest = 120) {
   return out + (text.size() > longest ? "...'" : "'");
 }
 
-}  // namespace hearth::hub
+}  // namespace hearth

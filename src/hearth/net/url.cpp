@@ -1,4 +1,4 @@
-#include "hearth/hub/url.h"
+#include "hearth/net/url.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/hub/message_impl.h"
+#include "hearth/base/quoted.h"
 
-namespace hearth::hub {
+namespace hearth::net {
 namespace {
 
 constexpr std::size_t kLongestUrl = 16'384, kLongestHost = 255;
@@ -160,4 +160,4 @@ std::string percent_encode(std::string_view text, bool keep_slash) {
   return out;
 }
 
-}  // namespace hearth::hub
+}  // namespace hearth::net

@@ -1,4 +1,4 @@
-#include "hearth/hub/http_head.h"
+#include "hearth/net/http_head.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/hub/message_impl.h"
+#include "hearth/base/quoted.h"
 
-namespace hearth::hub {
+namespace hearth::net {
 namespace {
 
-constexpr std::size_t kMostHeaders = 256, kLongestChunkLine = 1024;
+constexpr std::size_t kMostHeaders = 256;
 // Far beyond any file, and far from overflow when added to.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
 
@@ -105,16 +105,6 @@ HttpHead parse_http_head(std::string_view text) {
   return out;
 }
 
-std::optional<std::size_t> end_of_head(std::string_view received) {
-  std::size_t at = 0;
-  while ((at = received.find('\n', at)) != received.npos) {
-    const std::string_view rest = received.substr(++at);
-    if (rest.starts_with("\r\n")) return at + 2;
-    if (rest.starts_with('\n')) return at + 1;
-  }
-  return std::nullopt;
-}
-
 std::optional<std::uint64_t> parse_decimal(std::string_view text) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
@@ -126,8 +116,7 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text) {
   return value;
 }
 
-BodyFrame body_frame(const HttpHead& head, bool head_request) {
-  using Kind = BodyFrame::Kind;
+void check_body_headers(const HttpHead& head, bool head_request) {
   std::optional<std::uint64_t> length;
   bool chunked = false;
   for (const auto& [name, value] : head.headers) {
@@ -167,58 +156,6 @@ BodyFrame body_frame(const HttpHead& head, bool head_request) {
   if (chunked && length) {
     throw FormatError("the answer gives its length in two ways");
   }
-  const bool empty = head_request || head.status == 204 || head.status == 304;
-  if (empty) return {};
-  if (chunked) return {Kind::chunked, 0};
-  if (length) return {Kind::length, *length};
-  return {Kind::until_close, 0};
 }
 
-void ChunkReader::take_line(std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  if (state_ == State::trailer) {
-    if (line.empty()) state_ = State::done;
-    return;
-  }
-  if (state_ == State::data_end) {
-    if (!line.empty()) throw FormatError("the answer has a broken chunk");
-    state_ = State::size;
-    return;
-  }
-  const std::string_view digits = trim(line.substr(0, line.find(';')));
-  const char* end = digits.data() + digits.size();
-  const auto [next, error] = std::from_chars(digits.data(), end, left_, 16);
-  if (digits.empty() || error != std::errc() || next != end ||
-      left_ > kMostBytes) {
-    throw FormatError("the answer has a broken chunk size");
-  }
-  state_ = left_ == 0 ? State::trailer : State::data;
-}
-
-void ChunkReader::feed(std::string_view bytes, std::string& out) {
-  while (!bytes.empty() && state_ != State::done) {
-    if (state_ == State::data) {
-      const auto n = static_cast<std::size_t>(
-          std::min<std::uint64_t>(left_, bytes.size())
-      );
-      out += bytes.substr(0, n);
-      bytes.remove_prefix(n);
-      left_ -= n;
-      if (left_ == 0) state_ = State::data_end;
-      continue;
-    }
-    const std::size_t end = bytes.find('\n');
-    const std::string_view part = bytes.substr(0, end);
-    bytes.remove_prefix(end == bytes.npos ? bytes.size() : end + 1);
-    line_ += part;
-    if (state_ == State::trailer) trailer_bytes_ += part.size() + 1;
-    if (line_.size() > kLongestChunkLine || trailer_bytes_ > kMostHeadBytes) {
-      throw FormatError("the answer has a broken chunk");
-    }
-    if (end == std::string_view::npos) return;
-    const std::string line = std::exchange(line_, {});
-    take_line(line);
-  }
-}
-
-}  // namespace hearth::hub
+}  // namespace hearth::net

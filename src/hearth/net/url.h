@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace hearth::hub {
+namespace hearth::net {
 
 struct Url {
   bool secure = true;
@@ -33,4 +33,4 @@ Url resolve_url(const Url& base, std::string_view location);
 // Everything but letters, digits and -._~ as %XX; '/' stays where `keep_slash`.
 std::string percent_encode(std::string_view text, bool keep_slash);
 
-}  // namespace hearth::hub
+}  // namespace hearth::net
