@@ -1,7 +1,7 @@
 #pragma once
 // A Mac described by its sysctl values and what Metal says of its GPU. A
 // function of captured text, so that it is tested where there is no Mac;
-// detect_mac.mm gathers the text.
+// detect_mac.cpp gathers the text.
 #include <cstddef>
 #include <map>
 #include <string>

@@ -1,4 +1,3 @@
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -10,17 +9,13 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
+#include "hearth/base/temporary_name.h"
 #include "hearth/io/folder_writer_impl.h"
 
 namespace hearth::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string beside(const std::string& path, const char* what) {
-  static std::atomic<int> count{0};
-  return fmt::format("{}.{}-{}-{}", path, what, getpid(), count++);
-}
 
 void rename_or_throw(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) {
@@ -40,7 +35,7 @@ AtomicFolder::AtomicFolder(
     bool force,
     const std::string& mark
 )
-    : path_(without_slash(path)), temporary_(beside(path_, "tmp")) {
+    : path_(without_slash(path)), temporary_(temporary_name(path_)) {
   std::error_code error;
   if (fs::exists(path_, error)) {
     const bool empty =
@@ -78,7 +73,7 @@ void AtomicFolder::commit() {
   std::error_code error;
   std::string old;
   if (fs::exists(path_, error)) {
-    old = beside(path_, "old");
+    old = temporary_name(path_ + ".old");
     rename_or_throw(path_, old);
   }
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hearth/kernels/isa.h"
+
 #if defined(__AVX512VNNI__)
 #include "hearth/kernels/quant/lanes_avx512_impl.h"
 #elif defined(__AVX2__)
 #include "hearth/kernels/quant/lanes_avx2_impl.h"
-#elif defined(__ARM_NEON)
+#elif HEARTH_ISA_IS(neon)
 #include "hearth/kernels/quant/lanes_neon_impl.h"
 #else
 #include "hearth/kernels/quant/lanes_generic_impl.h"
