@@ -70,6 +70,27 @@ auto in_file(const std::string& file, Body body) {
 // the template strips what it is given.
 constexpr std::string_view kGoesOn = "HEARTH_GOES_ON ";
 
+// Whether the text has the part, in time of their lengths also where both are
+// one letter written a million times, as find() is not.
+bool holds(std::string_view text, std::string_view part) {
+  // For each beginning of the part, how long a beginning ends it.
+  std::vector<std::size_t> falls(part.size() + 1);
+  std::size_t same = 0;
+  const auto follow = [&](char c) {
+    while (same > 0 && part[same] != c) same = falls[same];
+    if (part[same] == c) ++same;
+  };
+  for (std::size_t i = 1; i < part.size(); ++i) {
+    follow(part[i]);
+    falls[i + 1] = same;
+  }
+  same = 0;
+  for (std::size_t i = 0; i < text.size() && same < part.size(); ++i) {
+    follow(text[i]);
+  }
+  return same == part.size();
+}
+
 // Puts the mark behind the content, or behind its last text where it is a list,
 // and returns what was there.
 std::string mark_end(Json& message) {
@@ -155,10 +176,12 @@ std::string ChatTemplate::render_text(
     const Json& messages,
     const ChatOptions& options
 ) const {
+  if (options.effort != nullptr) options.effort->spend(messages.size() + 1);
   Dict dict = variables(options);
   dict.set("messages", Value::list(message_values(messages)));
   return in_file(file_, [&] {
-    return template_.render(dict, options.now.value_or(local_now())).text;
+    const std::tm now = options.now.value_or(local_now());
+    return template_.render(dict, now, options.effort).text;
   });
 }
 
@@ -179,7 +202,7 @@ std::string ChatTemplate::render_to_continue(
   const std::string content = mark_end(messages.back());
   std::string text = render_text(messages, options);
   const std::size_t end = text.rfind(strip(kGoesOn, Side::kBoth));
-  if (end == text.npos || text.find(strip(content, Side::kBoth)) == text.npos) {
+  if (end == text.npos || !holds(text, strip(content, Side::kBoth))) {
     throw FormatError(
         "[data.chat] the final message must appear in the rendered text to be "
         "continued; this template leaves it out or changes it"

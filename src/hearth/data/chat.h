@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/effort.h"
 #include "hearth/base/json.h"
 #include "hearth/data/template/template.h"
 
@@ -25,6 +26,7 @@ struct ChatOptions {
   Json documents;                   // a list of objects, or null
   Json variables = Json::object();  // anything else the template reads
   std::optional<std::tm> now;       // strftime_now; the local time by default
+  Effort* effort = nullptr;         // what rendering counts to, if anything
 };
 
 // Which turns the loss is taken on. A message with "train": false is never

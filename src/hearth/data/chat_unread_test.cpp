@@ -81,5 +81,47 @@ TEST(UnreadMessage, IsNotOneThatIsReadOrSaysNothing) {
   ));
 }
 
+// The mark was a fixed word, made longer by one letter for each time that it
+// was found: two million letters took the square of that.
+TEST(UnreadMessage, NoTextMakesTheMarkExpensive) {
+  const Json list = {
+      {{"role", "user"},
+       {"content", "HEARTH_SAID" + std::string(2'000'000, 'X')}}
+  };
+  const ChatTemplate chat(kUserAndAssistant);
+  const std::string text = chat.render(list, {});
+  EXPECT_FALSE(unread_message(chat, list, {}, text));
+}
+
+// Each message that is not written is left out once to see what changes.
+TEST(UnreadMessage, CountsItsRenderings) {
+  Json list = Json::array();
+  for (int i = 0; i < 3000; ++i) {
+    list.push_back({{"role", "user"}, {"content", "a"}});
+  }
+  // It reads all and writes none.
+  const ChatTemplate chat(
+      "{% for m in messages %}{{ m.content | length }}{% endfor %}"
+  );
+  const std::string text = chat.render(list, {});
+  Effort effort(1'000'000);
+  ChatOptions options;
+  options.effort = &effort;
+  EXPECT_THROW(unread_message(chat, list, options, text), EffortError);
+}
+
+TEST(ContinuedMessage, IsFoundInALongTextOfOneLetter) {
+  // Looked for at every place of the text, to its end each time.
+  const std::string content = std::string(1'000'000, 'a') + "b";
+  const Json list = {
+      {{"role", "user"}, {"content", std::string(2'000'000, 'a')}},
+      {{"role", "assistant"}, {"content", content}}
+  };
+  ChatOptions options;
+  options.continue_final_message = true;
+  const ChatTemplate chat("{% for m in messages %}{{ m.content }}{% endfor %}");
+  EXPECT_EQ(chat.render(list, options).size(), 3'000'001U);
+}
+
 }  // namespace
 }  // namespace hearth::data

@@ -59,7 +59,10 @@ class Loader::Engine {
     stop();
     planner_.seek(p);
     given_ = std::move(p);
-    for (auto& slot : slots_) slot.status = Status::kFree;
+    for (auto& slot : slots_) {
+      slot.status = Status::kFree;
+      slot.error = nullptr;
+    }
     issued_ = taken_ = 0;
     finished_ = stopping_ = false;
   }

@@ -140,6 +140,9 @@ OverlongReport find_overlong(
 // Checks what can be checked without data.
 void check_loader_config(const LoaderConfig& config);
 
+// The row lengths of its batches, shortest first. Throws as the loader does.
+std::vector<std::uint32_t> row_lengths(const LoaderConfig& config);
+
 // How many batches such a loader gives until its epochs are through, from the
 // beginning or from a position (Loader::state), by planning them all; nothing
 // is read but lengths. Throws UsageError for an endless one.

@@ -82,4 +82,13 @@ LoaderConfig complete_config(LoaderConfig c) {
   return c;
 }
 
+std::vector<std::uint32_t> row_lengths(const LoaderConfig& config) {
+  const LoaderConfig whole = complete_config(config);
+  if (whole.arrange == Arrange::kPad) return whole.buckets;
+  std::vector<std::uint32_t> lengths;
+  for (const auto& shape : whole.shapes) lengths.push_back(shape.length);
+  std::sort(lengths.begin(), lengths.end());
+  return lengths;
+}
+
 }  // namespace hearth::data

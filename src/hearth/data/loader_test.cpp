@@ -492,6 +492,25 @@ TEST_F(LoaderTest, CountsTheBatchesThatItGives) {
   EXPECT_THROW(count_batches(cache, {}), UsageError);
 }
 
+// What went wrong at one position is no error of another.
+TEST_F(LoaderTest, AnErrorDoesNotOutliveItsPosition) {
+  const auto cache = make("a", {60});
+  auto config = config_for(Arrange::kPack);
+  for (const int workers : {0, 1}) {
+    config.workers = workers;
+    Loader loader(cache, config);
+    Json broken = loader.state();
+    broken["emitted"] = 1000000;
+    ASSERT_GT(all_batches(loader).size(), 2u);
+    const Json end = loader.state();
+    loader.restore(broken);
+    Batch batch;
+    EXPECT_THROW(loader.next(batch), UsageError);
+    loader.restore(end);
+    EXPECT_FALSE(loader.next(batch)) << workers;
+  }
+}
+
 // Behind its last batch a loader may get another epoch; in the middle, rows
 // are arranged by what is to come.
 TEST_F(LoaderTest, EpochsMayBeAddedWhenTheyAreThrough) {

@@ -18,7 +18,8 @@ namespace {
 
 thread_local Meter* Meter::active_ = nullptr;
 
-Meter::Meter(const TemplateLimits& limits) : limits_(limits), outer_(active_) {
+Meter::Meter(const TemplateLimits& limits, Effort* effort)
+    : limits_(limits), effort_(effort), outer_(active_) {
   active_ = this;
 }
 
@@ -32,6 +33,7 @@ void Meter::work(std::size_t units) {
   if (active_->work_ > active_->limits_.max_work) {
     over("work of the template", active_->limits_.max_work);
   }
+  if (active_->effort_ != nullptr) active_->effort_->spend(units);
 }
 
 void Meter::allocate(std::size_t bytes) {

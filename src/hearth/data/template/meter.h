@@ -5,13 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hearth/base/effort.h"
 #include "hearth/data/template/limits.h"
 
 namespace hearth::data::jinja {
 
 class Meter {
  public:
-  explicit Meter(const TemplateLimits& limits);
+  // The work counts to `effort` as well, where there is one.
+  explicit Meter(const TemplateLimits& limits, Effort* effort = nullptr);
   ~Meter();
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
@@ -36,6 +38,7 @@ class Meter {
  private:
   static thread_local Meter* active_;
   TemplateLimits limits_;
+  Effort* effort_;
   Meter* outer_;
   std::size_t work_ = 0;
   std::size_t bytes_ = 0;

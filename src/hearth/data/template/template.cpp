@@ -52,9 +52,10 @@ bool Template::mentions(std::string_view word) const {
 
 TemplateRendering Template::render(
     const jinja::Dict& variables,
-    const std::tm& now
+    const std::tm& now,
+    Effort* effort
 ) const {
-  const jinja::Meter meter(limits_);
+  const jinja::Meter meter(limits_, effort);
   jinja::Interpreter interpreter(*tree_, variables, now, limits_);
   try {
     return interpreter.run();

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/base/effort.h"
 #include "hearth/data/template/failure.h"
 #include "hearth/data/template/limits.h"
 #include "hearth/data/template/value.h"
@@ -44,10 +45,12 @@ class Template {
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
 
-  // `now` is what strftime_now tells. Throws TemplateError.
+  // `now` is what strftime_now tells. Throws TemplateError. The work counts to
+  // `effort` as well as to the template's own limits.
   TemplateRendering render(
       const jinja::Dict& variables,
-      const std::tm& now
+      const std::tm& now,
+      Effort* effort = nullptr
   ) const;
   bool has_generation() const;
   // Whether its code, not its text, has this name, attribute or string: one

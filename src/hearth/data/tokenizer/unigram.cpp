@@ -57,7 +57,9 @@ void Unigram::best_path(std::string_view piece, ModelScratch& scratch) const {
   scratch.scores.assign(n + 1, 0.0);
   scratch.symbols.assign(n + 1, -1);
   for (std::size_t begin = 0; begin < n;) {
-    const std::size_t character = utf8_size(piece[begin]);
+    // A piece may end inside a character: one that a split cut.
+    const std::size_t character =
+        std::min<std::size_t>(utf8_size(piece[begin]), n - begin);
     const double here = scratch.scores[begin];
     const auto reach = [&](std::size_t end, double score, std::int32_t id) {
       if (scratch.links[end] != kUnreached && score <= scratch.scores[end]) {
