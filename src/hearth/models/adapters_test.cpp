@@ -291,6 +291,34 @@ TEST(QuantizedBase, MergesAndUnmerges) {
   }
 }
 
+// A base that is rounded on the way in has other norms than its file.
+TEST(QuantizedBase, DoraStartsFromTheNormsOfTheRoundedWeights) {
+  LoadOptions options{.use = Use::frozen_base, .compute = mx::float32};
+  options.quantize = ops::QuantFormat::affine(4, 32, kernels::ScaleType::kF32);
+  auto model = load_model(kBase, options);
+  nn::LoraConfig config;
+  config.rank = 4, config.dora = true;
+  attach_adapters(*model.decoder, *model.source, config);
+  std::size_t rounded = 0;
+  for (nn::Linear* linear : model.decoder->linears()) {
+    const nn::Parameter& p = linear->weight();
+    if (linear->lora() == nullptr || !p.quantized) continue;
+    ++rounded;
+    linear->lora()->start_magnitude();
+    const auto norms_of = [](const mx::array& w) {
+      return mx::sqrt(mx::sum(mx::square(w), -1));
+    };
+    const auto held = norms_of(p.quantized->dequantize(mx::float32));
+    const auto stored = norms_of(read_parameter(*model.source, p));
+    ASSERT_GT(largest_difference(held, stored), 1e-4f) << p.name;
+    const auto& magnitude = model.decoder->parameters()
+                                .find(linear->name() + ".lora_magnitude_vector")
+                                ->value;
+    EXPECT_LT(largest_difference(held, magnitude), 1e-6f) << p.name;
+  }
+  EXPECT_GT(rounded, 0u);
+}
+
 TEST(QuantizedBase, LoraIsThatOfTheWidenedWeights) {
   expect_quantized_base_agrees(false);
 }

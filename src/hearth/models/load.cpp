@@ -69,6 +69,18 @@ std::string config_name(const io::ModelSource& source) {
                                           : source.path() + "/config.json";
 }
 
+std::map<std::string, kernels::QuantFormat> quantized_formats(
+    const io::ModelSource& source,
+    const Decoder& decoder,
+    const LoadOptions& options
+) {
+  Loading loading(
+      source, decoder, options, options.compute.value_or(compute_of(source))
+  );
+  for (nn::Parameter* p : decoder.parameters().all()) loading.add(*p);
+  return loading.quantized();
+}
+
 mx::array read_parameter(
     const io::ModelSource& source,
     const nn::Parameter& p
@@ -104,7 +116,8 @@ void replace(LoadedModel& model, nn::Parameter& p, const mx::array& value) {
 }
 
 mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p) {
-  const auto w = read_parameter(source, p);
+  const auto w = p.quantized ? p.quantized->dequantize(mx::float32)
+                             : read_parameter(source, p);
   auto norms = mx::sqrt(mx::sum(mx::square(w), -1));
   norms.eval();
   return norms;

@@ -4,6 +4,7 @@
 // ones are read. Beside the model itself a load holds those few slices, never
 // a second copy of a tensor. Weights are checked to be finite and of the right
 // shape before they are used.
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,14 @@ LoadedModel load_model(
     const LoadOptions& options = {}
 );
 
+// The format of each matrix that such a load would hold quantised, by the
+// parameter's name: stored so, or rounded on the way in. Nothing is read.
+std::map<std::string, kernels::QuantFormat> quantized_formats(
+    const io::ModelSource& source,
+    const Decoder& decoder,
+    const LoadOptions& options
+);
+
 // A parameter's numbers as the source holds them, widened to float32.
 mx::array read_parameter(const io::ModelSource& source, const nn::Parameter& p);
 
@@ -83,7 +92,8 @@ void reload(LoadedModel& model, nn::Parameter& p);
 // Puts these float32 numbers in a parameter's place, dense and ready.
 void replace(LoadedModel& model, nn::Parameter& p, const mx::array& value);
 
-// The norm of each row of a matrix as the source holds it, float32.
+// The norm of each row of a matrix as products read it, float32: of one that
+// was rounded, the rounded weights'.
 mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p);
 
 // What stands for the model's config in errors.

@@ -137,8 +137,12 @@ std::vector<std::string> Loading::unused() const {
   return names;
 }
 
-bool Loading::gathered(const nn::Parameter& p) const {
-  return &p == &decoder_.embedding();
+// Whether plain rows are held even of what is quantised: of the table that is
+// gathered from and, where adapters are trained, of the head, which the fused
+// loss reads.
+bool Loading::reads_rows(const nn::Parameter& p) const {
+  return &p == &decoder_.embedding() ||
+         (options_.use == Use::frozen_base && &p == &decoder_.head());
 }
 
 // Vectors are float32 whatever the products are.
@@ -154,14 +158,27 @@ bool Loading::rounds(const nn::Parameter& p) const {
   return p.shape[1] % options_.quantize->block_columns() == 0;
 }
 
+std::map<std::string, kernels::QuantFormat> Loading::quantized() const {
+  std::map<std::string, kernels::QuantFormat> formats;
+  for (const Job& job : jobs_) {
+    const auto& stored = job.stored.format;
+    if (stored && keeps_quantized(*job.p)) {
+      formats.emplace(job.p->name, *stored);
+    } else if (!stored && rounds(*job.p)) {
+      formats.emplace(job.p->name, *options_.quantize);
+    }
+  }
+  return formats;
+}
+
 WeightForms Loading::forms(const nn::Parameter& p) const {
   WeightForms f;
   // The fused loss takes the head, and the embedding is gathered from, as
   // plain rows; other frozen matrices are only packed.
-  const bool plain = &p == &decoder_.head() || gathered(p);
+  const bool plain = &p == &decoder_.head() || reads_rows(p);
   const bool quantized = rounds(p);
   if (!cpu_ || !p.matrix || p.trainable || options_.use == Use::training ||
-      (quantized ? gathered(p) : plain)) {
+      (quantized ? reads_rows(p) : plain)) {
     // What is rounded is rounded once.
     f.value = quantized && !cpu_ ? mx::float32 : dtype_for(p);
   }
@@ -291,9 +308,9 @@ void Loading::fill_dense(
         ops::QuantizedWeight::quantize(p.value, *options_.quantize)
     );
     auto value = mx::astype(p.value, dtype_for(p));
-    if (gathered(p)) value.eval();
+    if (reads_rows(p)) value.eval();
     p.set(std::move(weight));
-    if (gathered(p)) p.set(std::move(value));
+    if (reads_rows(p)) p.set(std::move(value));
   }
   const bool asked = options_.quantize && p.matrix && !p.trainable &&
                      options_.use != Use::training;
@@ -304,8 +321,8 @@ bool Loading::keeps_quantized(const nn::Parameter& p) const {
   return options_.keep_quantized && p.matrix && options_.use != Use::training;
 }
 
-// A table that is gathered from has dense rows; as a tied head it may be
-// multiplied in its quantised form as well.
+// What is read by rows has dense ones; a head may be multiplied in its
+// quantised form as well.
 void Loading::fill_stored(
     const Job& job,
     io::SliceReader& reader,
@@ -314,7 +331,7 @@ void Loading::fill_stored(
   nn::Parameter& p = *job.p;
   const StoredMatrix& m = job.stored;
   StoredFill::Forms forms{.quantized = keeps_quantized(p)};
-  if (gathered(p) || !forms.quantized) forms.value = dtype_for(p);
+  if (reads_rows(p) || !forms.quantized) forms.value = dtype_for(p);
   StoredFill fill(source_, m, p.shape, forms);
   std::size_t beside = 0;
   for (const auto* t : {m.scales, m.biases}) {

@@ -1,6 +1,7 @@
 #pragma once
 // One load under way: which tensors make which parameters, in which forms they
 // are held, and the pass over the files that fills them.
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ class Loading {
   std::vector<std::string> unused() const;
   const LoadReport& report() const { return report_; }
 
+  // Of what was added: the format of each matrix that is held quantised.
+  std::map<std::string, kernels::QuantFormat> quantized() const;
+
   // How a dense parameter will be held.
   WeightForms forms(const nn::Parameter& p) const;
 
@@ -57,7 +61,7 @@ class Loading {
   std::size_t total_ = 0;
   LoadReport report_;
 
-  bool gathered(const nn::Parameter& p) const;
+  bool reads_rows(const nn::Parameter& p) const;
   bool rounds(const nn::Parameter& p) const;
   mx::Dtype dtype_for(const nn::Parameter& p) const;
   std::vector<io::Slice> slices_of(const Job& job) const;

@@ -1,9 +1,6 @@
 #include "hearth/models/packed_cache.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <ctime>
 #include <filesystem>
 #include <map>
@@ -17,6 +14,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/temporary_name.h"
 #include "hearth/base/units.h"
 #include "hearth/io/file_source.h"
 #include "hearth/io/slice_reader.h"
@@ -36,17 +34,9 @@ constexpr int kLayoutVersion = 1;
 
 constexpr const char* kEnding = ".pack";
 
-// The process that writes an unfinished file, by its name; none for others.
-std::optional<pid_t> writer_of(const std::string& path) {
-  const std::string mark = std::string(kEnding) + ".tmp-";
-  const auto at = path.rfind(mark);
-  if (at == std::string::npos) return std::nullopt;
-  const char* begin = path.c_str() + at + mark.size();
-  pid_t process = 0;
-  const auto [end, error] =
-      std::from_chars(begin, path.c_str() + path.size(), process);
-  if (error != std::errc() || *end != '-' || process < 1) return std::nullopt;
-  return process;
+bool is_unfinished(const fs::path& path) {
+  return is_temporary_name(path.filename().string()) &&
+         path.stem().extension() == kEnding;
 }
 
 std::string short_hash(const std::string& text) {
@@ -303,7 +293,7 @@ std::vector<PackedCache::Listed> PackedCache::list() const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     Listed one{.path = entry.path().string()};
-    one.unfinished = writer_of(one.path).has_value();
+    one.unfinished = is_unfinished(entry.path());
     if (entry.path().extension() != kEnding && !one.unfinished) continue;
     struct stat info{};
     if (stat(one.path.c_str(), &info) != 0) continue;
@@ -344,8 +334,7 @@ void PackedCache::remove_left_over() const {
   const auto now = static_cast<std::int64_t>(std::time(nullptr));
   for (const Listed& one : list()) {
     if (!one.unfinished || now - one.used < kMoment) continue;
-    const pid_t writer = *writer_of(one.path);
-    if (kill(writer, 0) == 0 || errno != ESRCH) continue;
+    if (is_being_written(one.path)) continue;
     std::error_code ignored;
     fs::remove(one.path, ignored);
   }

@@ -4,7 +4,7 @@
 //
 //   CONTENT-VARIANT.pack  an io::PackedFile: the weights of that content, in
 //                         the variant of instruction set, layout and options
-//   CONTENT-VARIANT.pack.tmp-PROCESS-N    the same while it is written
+//   CONTENT-VARIANT.pack.tmp-RANDOM    the same while it is written
 //   names/PATH.json       which content lay at a path, with the sizes and
 //                         times of its files then
 //

@@ -8,12 +8,12 @@
 #include <fstream>
 #include <map>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/temporary_name.h"
 #include "hearth/models/quant_target.h"
 
 namespace hearth::models {
@@ -196,19 +196,9 @@ TEST_F(PackedCacheTest, ListsCleansAndKeepsToItsLimit) {
   EXPECT_TRUE(cache.list().empty());
 }
 
-// A process that has ended, and whose number nobody has taken yet.
-pid_t gone_process() {
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  waitpid(child, nullptr, 0);
-  return child;
-}
-
 TEST_F(PackedCacheTest, WhatAKilledProcessLeftGoesWithTheNextStore) {
   pack("8");
-  const auto plant = [&](pid_t writer, int minutes_ago) {
-    const auto path = fs::path(cache.folder()) /
-                      ("abc-def.pack.tmp-" + std::to_string(writer) + "-0");
+  const auto plant = [&](const fs::path& path, int minutes_ago) {
     std::ofstream(path) << std::string(1000, 'x');
     fs::last_write_time(
         path,
@@ -216,17 +206,21 @@ TEST_F(PackedCacheTest, WhatAKilledProcessLeftGoesWithTheNextStore) {
     );
     return path;
   };
-  const auto left = plant(gone_process(), 5);
-  const auto fresh = plant(gone_process(), 0);
-  const auto mine = plant(getpid(), 5);
+  const std::string kept = cache.folder() + "/abc-def.pack";
+  const auto left = plant(temporary_name(kept), 5);
+  const auto fresh = plant(temporary_name(kept), 0);
+  const FileHandle writer = create_temporary(kept);
+  const auto written = plant(writer.path(), 5);
+  const auto earlier = plant(kept + ".tmp-1-0", 5);
   const auto listed = cache.list();
   EXPECT_EQ(
-      std::ranges::count(listed, true, &PackedCache::Listed::unfinished), 3
+      std::ranges::count(listed, true, &PackedCache::Listed::unfinished), 4
   );
   pack("4");
   EXPECT_FALSE(fs::exists(left));
-  EXPECT_TRUE(fs::exists(fresh));  // somebody in another container, perhaps
-  EXPECT_TRUE(fs::exists(mine));
+  EXPECT_FALSE(fs::exists(earlier));
+  EXPECT_TRUE(fs::exists(fresh));
+  EXPECT_TRUE(fs::exists(written));
   std::ofstream(fs::path(cache.folder()) / "notes.txt") << "not of the cache";
   std::size_t bytes = 0;
   for (const auto& one : cache.list()) bytes += one.bytes;

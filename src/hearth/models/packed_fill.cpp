@@ -119,8 +119,8 @@ void verify_packed(const PackedFile& file, LoadReport& report) {
   const auto seconds_of = [&](const PackedEntry& e) {
     double seconds = 0;
     for (std::size_t at = e.offset; at < e.offset + e.bytes;) {
-      const std::size_t end =
-          std::min((at / kBlock + 1) * kBlock, e.offset + e.bytes);
+      const auto end =
+          std::min<std::size_t>((at / kBlock + 1) * kBlock, e.offset + e.bytes);
       const std::size_t block =
           std::min(kBlock, file.size() - at / kBlock * kBlock);
       seconds += blocks[at / kBlock] * static_cast<double>(end - at) /

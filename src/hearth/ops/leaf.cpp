@@ -5,7 +5,6 @@
 
 #include <mlx/allocator.h>
 
-#include "hearth/base/aligned_buffer.h"
 #include "hearth/base/error.h"
 #include "hearth/ops/execution.h"
 
@@ -39,14 +38,19 @@ mx::array shared_leaf(mx::Shape shape, mx::Dtype dtype) {
 // MLX's CPU allocator keeps a buffer's size in the 8 bytes before its data and
 // Buffer::raw_ptr() skips those 8, so the buffer handed over starts 8 bytes
 // before an aligned address.
-mx::array make_leaf(mx::Shape shape, mx::Dtype dtype, MemoryZone zone) {
+mx::array make_leaf(
+    mx::Shape shape,
+    mx::Dtype dtype,
+    MemoryZone zone,
+    AlignedBuffer::Kept kept
+) {
   internal::join_memory_ledger();
   if (mx::is_available(mx::Device::gpu)) {
     return shared_leaf(std::move(shape), dtype);
   }
   const std::size_t bytes = bytes_of(shape, dtype);
   constexpr std::size_t kHead = AlignedBuffer::kAlignment;
-  auto memory = std::make_shared<AlignedBuffer>(zone, bytes + kHead);
+  auto memory = std::make_shared<AlignedBuffer>(zone, bytes + kHead, kept);
   std::byte* size_field = memory->data() + kHead - sizeof(std::size_t);
   std::memcpy(size_field, &bytes, sizeof bytes);
   return mx::array(

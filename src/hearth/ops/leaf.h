@@ -7,6 +7,7 @@
 
 #include <mlx/mlx.h>
 
+#include "hearth/base/aligned_buffer.h"
 #include "hearth/base/memory.h"
 
 namespace hearth::ops {
@@ -14,7 +15,12 @@ namespace mx = mlx::core;
 
 // Throws OutOfMemory. Where a GPU is available MLX's allocator hands out that
 // device's buffers, and a leaf is one of those that the host may fill too.
-mx::array make_leaf(mx::Shape shape, mx::Dtype dtype, MemoryZone zone);
+mx::array make_leaf(
+    mx::Shape shape,
+    mx::Dtype dtype,
+    MemoryZone zone,
+    AlignedBuffer::Kept kept = AlignedBuffer::Kept::any_time
+);
 
 // A leaf over memory that somebody else holds, 64-byte aligned, such as a
 // mapped file's: nothing is copied or charged, and nobody may write to it. The

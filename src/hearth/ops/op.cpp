@@ -148,7 +148,8 @@ Arrays pick(const Arrays& by_input, const std::vector<int>& argnums) {
 
 bool past_caches(const mx::array& result) {
   // From here on a result stored past the caches, and then read again, is the
-  // faster; at half of it the two are level (LOG.md, "Stores past the caches").
+  // faster; at half of it the two are level (docs/log/kernels.md,
+  // "Element-wise").
   constexpr std::size_t kLeast = std::size_t{32} << 20;
   return result.nbytes() >= kLeast;
 }

@@ -21,7 +21,12 @@ PackedWeight::PackedWeight(
     : n_(n),
       k_(k),
       family_(gemm_family(table, operand)),
-      forward_(zone, family_.packed_bytes(n, k)),
+      forward_(
+          zone,
+          family_.packed_bytes(n, k),
+          orders == PackedOrders::both ? AlignedBuffer::Kept::any_time
+                                       : AlignedBuffer::Kept::long_time
+      ),
       backward_(
           orders == PackedOrders::both
               ? AlignedBuffer(zone, family_.packed_bytes(k, n))

@@ -33,7 +33,8 @@ QuantizedFill::QuantizedFill(const QuantFormat& format, long rows, long cols)
           {static_cast<int>(layout_.panels),
            static_cast<int>(layout_.panel_bytes)},
           mx::uint8,
-          MemoryZone::named("weights")
+          MemoryZone::named("weights"),
+          AlignedBuffer::Kept::long_time
       )) {}
 
 std::size_t QuantizedFill::scratch_bytes() const {

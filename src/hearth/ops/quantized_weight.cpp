@@ -163,13 +163,15 @@ void QuantizedWeight::hold(
   QuantizedArrays a = dense_arrays(arrays);
   if (!on_cpu(s)) {
     arrays_ = a;
-    wide_ = mx::astype(widened(format(), cols(), a), mx::bfloat16, s);
+    // The host has just written the floats, so it narrows them too.
+    wide_ =
+        mx::astype(widened(format(), cols(), a), mx::bfloat16, mx::Device::cpu);
     wide_->eval();
     return;
   }
   packed_ = make_leaf(
       {static_cast<int>(layout_.panels), static_cast<int>(layout_.panel_bytes)},
-      mx::uint8, MemoryZone::named("weights")
+      mx::uint8, MemoryZone::named("weights"), AlignedBuffer::Kept::long_time
   );
   run_on_stream("pack_quantized", cpu_stream(), [&](const Execution& run) {
     kernels::pack_matrix(
@@ -263,10 +265,12 @@ mx::array QuantizedWeight::gpu_product(
         "stream"
     );
   }
-  return mx::quantized_matmul(
+  // MLX answers in the wider type of x and the scales.
+  const auto y = mx::quantized_matmul(
       x, arrays_->codes, *arrays_->scales, arrays_->biases, true,
       format().group, format().bits, "affine", s
   );
+  return mx::astype(y, x.dtype(), s);
 }
 
 }  // namespace hearth::ops

@@ -220,10 +220,29 @@ std::vector<NamedArray> Optimizer::state() const {
 }
 
 void Optimizer::restore(std::span<const NamedArray> state) {
-  std::map<std::string_view, const mx::array*> given;
-  for (const NamedArray& a : state) given.emplace(a.name, &a.array);
+  std::vector<StoredArray> stored;
+  for (const NamedArray& a : state) {
+    if (!a.array.is_available() || !a.array.flags().row_contiguous) {
+      refuse_state(a.name + " must be evaluated and row-major");
+    }
+    stored.push_back(
+        {a.name,
+         a.array.dtype(),
+         a.array.shape(),
+         {a.array.data<std::byte>(), a.array.nbytes()}}
+    );
+  }
+  restore(stored);
+}
+
+void Optimizer::restore(
+    std::span<const StoredArray> state,
+    const std::function<void(std::size_t)>& copied
+) {
+  std::map<std::string_view, std::size_t> given;
+  for (const StoredArray& a : state) given.emplace(a.name, given.size());
   std::vector<NamedArray> own = this->state();
-  if (state.size() != own.size()) {
+  if (state.size() != own.size() || given.size() != own.size()) {
     refuse_state(
         fmt::format(
             "the state must hold {} arrays, got {}: it is of another "
@@ -240,26 +259,28 @@ void Optimizer::restore(std::span<const NamedArray> state) {
           ": it is of another optimiser or of other parameters"
       );
     }
-    const mx::array& from = *at->second;
-    if (from.dtype() != a.array.dtype() || from.shape() != a.array.shape() ||
-        !from.is_available() || !from.flags().row_contiguous) {
+    const StoredArray& from = state[at->second];
+    if (from.dtype != a.array.dtype() || from.shape != a.array.shape() ||
+        from.bytes.size() != a.array.nbytes()) {
       refuse_state(
           fmt::format(
-              "{} must be evaluated, of its own dtype and of shape [{}], got "
-              "[{}]",
-              a.name, fmt::join(a.array.shape(), ", "),
-              fmt::join(from.shape(), ", ")
+              "{} must be of its own dtype and of shape [{}], got [{}]", a.name,
+              fmt::join(a.array.shape(), ", "), fmt::join(from.shape, ", ")
           )
       );
     }
   }
-  const auto steps = given.at(kSteps)->data<std::int64_t>()[0];
+  std::int64_t steps = 0;
+  std::memcpy(&steps, state[given.at(kSteps)].bytes.data(), sizeof steps);
   if (steps < 0)
     refuse_state(fmt::format("steps must be 0 or more, got {}", steps));
   for (NamedArray& a : own) {
-    if (a.name == kSteps) continue;
-    const mx::array& from = *given.at(a.name);
-    std::memmove(bytes_of(a.array), from.data<void>(), from.nbytes());
+    const std::size_t at = given.at(a.name);
+    if (a.name != kSteps) {
+      const auto from = state[at].bytes;
+      std::memmove(bytes_of(a.array), from.data(), from.size());
+    }
+    if (copied) copied(at);
   }
   steps_ = static_cast<long>(steps);
   torn_ = false;

@@ -3,6 +3,7 @@
 // state are float32 leaves updated in place, and packed companions are made
 // anew in the same pass. It knows neither schedules nor files.
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -42,8 +43,15 @@ class Optimizer {
   // The number of steps and every rule's arrays, which are the leaves
   // themselves: copy or write them before the next step.
   std::vector<NamedArray> state() const;
-  // Takes the numbers of such a state. Throws FormatError, having changed
-  // nothing, when names, shapes or dtypes are not this optimiser's.
+  // Takes the numbers of such a state, one array after the other into its own:
+  // beside the two no memory is taken. `copied` is told each one's index once
+  // it is not read any more. Throws FormatError, having changed nothing, when
+  // names, shapes or dtypes are not this optimiser's.
+  void restore(
+      std::span<const StoredArray> state,
+      const std::function<void(std::size_t)>& copied = {}
+  );
+  // The same of evaluated row-major arrays.
   void restore(std::span<const NamedArray> state);
 
  private:

@@ -1,7 +1,9 @@
 #pragma once
 // How one parameter is updated, and the state that this takes. A rule knows
 // its own parameter's size and nothing of the others.
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,14 @@ namespace mx = mlx::core;
 struct NamedArray {
   std::string name;
   mx::array array;
+};
+
+// One that somebody else holds, such as a mapped file; at any address.
+struct StoredArray {
+  std::string name;
+  mx::Dtype dtype;
+  mx::Shape shape;
+  std::span<const std::byte> bytes;
 };
 
 class UpdateRule {
