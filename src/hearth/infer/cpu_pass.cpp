@@ -46,16 +46,40 @@ CpuPass::CpuPass(
   inner_ = buffer(rows, ffn_, element);
 }
 
-CpuPass::Worker CpuPass::worker(
-    int index,
-    long rows,
-    SpinBarrier& barrier
-) const {
+void CpuPass::Worker::meet() const noexcept {
+  // A few lines at a time: between them it looks whether the others are there.
+  constexpr int kLines = 4;
+  barrier.wait([this] { return ahead.more(kLines); });
+}
+
+CpuPass::Worker CpuPass::sharing(const Worker& w, long rows) const {
   const Range own =
-      partition(static_cast<std::size_t>(rows), 1, index, run_.pool.size());
+      partition(static_cast<std::size_t>(rows), 1, w.index, run_.pool.size());
   return {
-      index, static_cast<long>(own.begin), static_cast<long>(own.end), barrier
+      w.index, static_cast<long>(own.begin), static_cast<long>(own.end),
+      w.barrier, w.ahead
   };
+}
+
+CpuPass::Together CpuPass::projections(const CpuLayer& l) {
+  return {{&l.q, &l.k, &l.v}, l.k.empty() ? 1UL : 3UL, false};
+}
+CpuPass::Together CpuPass::gates(const CpuLayer& l) {
+  return {{&l.gate, &l.up}, l.up.empty() ? 1UL : 2UL, true};
+}
+CpuPass::Together CpuPass::opening(std::size_t layer) const {
+  return layer < model_.layers.size() ? projections(model_.layers[layer])
+                                      : single(model_.head);
+}
+
+void CpuPass::expect(
+    const Worker& w,
+    const PassPlan& plan,
+    const Together& next
+) const noexcept {
+  products_.ask_ahead(
+      w.index, std::ssize(plan.ids), next.all(), next.alike, w.ahead
+  );
 }
 
 ProductInput CpuPass::input(
@@ -97,9 +121,11 @@ void CpuPass::norm(const Worker& w, const CpuNorm& norm) noexcept {
 
 void CpuPass::leave_half(
     const Worker& w,
+    const PassPlan& plan,
     const ProductInput& in,
     const CpuMatrix& matrix,
-    const CpuNorm& after
+    const CpuNorm& after,
+    const Together& next
 ) noexcept {
   const std::array<const CpuMatrix*, 1> last{&matrix};
   const std::array<ProductOutput, 1> to{
@@ -107,7 +133,8 @@ void CpuPass::leave_half(
             : ProductOutput{stream_.data(), dim_, false, true}
   };
   products_.multiply(w.index, in, last, to, false);
-  w.barrier.wait();
+  expect(w, plan, next);
+  w.meet();
 }
 
 void CpuPass::join(const Worker& w, const CpuNorm& after) noexcept {
@@ -146,15 +173,19 @@ void CpuPass::run(const PassPlan& plan, float* logits) {
   make_ready(plan);
   SpinBarrier barrier(run_.pool.size());
   run_.pool.run([&](int index) {
-    const Worker w = worker(index, std::ssize(plan.ids), barrier);
+    ReadAhead ahead;
+    const Worker any{index, 0, 0, barrier, ahead};
+    const Worker w = sharing(any, std::ssize(plan.ids));
+    expect(w, plan, opening(0));
     embed(w, plan);
-    barrier.wait();
+    w.meet();
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       attention(w, plan, i);
-      mlp(w, plan, model_.layers[i]);
+      mlp(w, plan, i);
     }
+    show_states(sharing(any, std::ssize(plan.states)), plan);
     if (plan.wanted.empty()) return;
-    head(worker(index, std::ssize(plan.wanted), barrier), plan, logits);
+    head(sharing(any, std::ssize(plan.wanted)), plan, logits);
   });
 }
 

@@ -3,6 +3,7 @@
 // goes through the layers in step, does its share of each phase and meets the
 // others at a barrier. Rows of all sequences go through each product together.
 // What the halves of a block and the head do is in files of their own.
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,12 +14,19 @@
 
 namespace hearth::infer {
 
+// Where the hidden state of a row goes.
+struct StateRow {
+  long row;
+  float* to;
+};
+
 struct PassPlan {
   std::span<const PassPart> parts;
   std::span<const AdapterRows> adapters;
   std::span<const std::int32_t> ids;  // one a row
   std::span<const long> wanted;       // rows whose logits are wanted
   QuantWay way = QuantWay::int8;
+  std::span<const StateRow> states = {};
 };
 
 class CpuPass {
@@ -40,12 +48,31 @@ class CpuPass {
   void run(const PassPlan& plan, float* logits);
 
  private:
-  // One thread of the team and the rows it does alone.
+  // One thread of the team, the rows it does alone, and what it reads next.
   struct Worker {
     int index;
     long begin, end;
     SpinBarrier& barrier;
+    ReadAhead& ahead;
+
+    // Waits for the others.
+    void meet() const noexcept;
+    // Before it works on rows, which leaves memory idle.
+    void look_ahead() const noexcept { ahead.more(ReadAhead::kAtOnce); }
   };
+  // Matrices that are multiplied with the same rows.
+  struct Together {
+    std::array<const CpuMatrix*, 3> matrices{};
+    std::size_t count = 0;
+    bool alike = false;  // a thread has the same columns of each
+
+    std::span<const CpuMatrix* const> all() const {
+      return std::span(matrices).first(count);
+    }
+  };
+  static Together projections(const CpuLayer& l);
+  static Together gates(const CpuLayer& l);
+  static Together single(const CpuMatrix& m) { return {{&m}, 1, false}; }
 
   const CpuModel& model_;
   ops::Execution run_;
@@ -61,8 +88,15 @@ class CpuPass {
 
   // All that a run needs beside the buffers for rows.
   void make_ready(const PassPlan& plan);
-  // A thread's share of that many rows.
-  Worker worker(int index, long rows, SpinBarrier& barrier) const;
+  // The same thread with its share of that many rows.
+  Worker sharing(const Worker& w, long rows) const;
+  // Those of the layer, or of the head behind the last one.
+  Together opening(std::size_t layer) const;
+  void expect(
+      const Worker& w,
+      const PassPlan& plan,
+      const Together& next
+  ) const noexcept;
   long qkv_width() const { return (heads_ + 2 * kv_heads_) * head_dim_; }
   ProductInput input(
       const PassPlan& plan,
@@ -74,12 +108,15 @@ class CpuPass {
   // The stream's own rows, as a half's first products read them.
   void norm(const Worker& w, const CpuNorm& norm) noexcept;
   // A half's last product, added to the stream or, with a norm after it, put
-  // aside; join() then adds it, and is for the thread's own rows.
+  // aside; join() then adds it, and is for the thread's own rows. `next` is
+  // what the next half begins with.
   void leave_half(
       const Worker& w,
+      const PassPlan& plan,
       const ProductInput& in,
       const CpuMatrix& matrix,
-      const CpuNorm& after
+      const CpuNorm& after,
+      const Together& next
   ) noexcept;
   void join(const Worker& w, const CpuNorm& after) noexcept;
 
@@ -103,11 +140,13 @@ class CpuPass {
   ) noexcept;
 
   // cpu_pass_mlp.cpp
-  void mlp(const Worker& w, const PassPlan& plan, const CpuLayer& l) noexcept;
+  void mlp(const Worker& w, const PassPlan& plan, std::size_t index) noexcept;
   template <class T>
   void activate(const CpuLayer& l, const CpuProducts::Part& part) noexcept;
 
-  // cpu_pass_head.cpp; the worker's rows are of the wanted ones.
+  // cpu_pass_head.cpp; the worker's rows are of the wanted ones, or of
+  // plan.states.
+  void show_states(const Worker& w, const PassPlan& plan) noexcept;
   void head(const Worker& w, const PassPlan& plan, float* logits) noexcept;
 };
 

@@ -14,12 +14,12 @@ void CpuPass::project(
     const PassPlan& plan,
     const CpuLayer& l
 ) noexcept {
-  const std::array<const CpuMatrix*, 3> all{&l.q, &l.k, &l.v};
-  const auto in = std::span(all).first(l.k.empty() ? 1 : 3);
+  const Together in = projections(l);
   const ProductInput x = input(plan, normed_, dim_);
+  w.look_ahead();
   norm(w, l.before_attention);
-  products_.prepare(x, in, w.begin, w.end);
-  w.barrier.wait();
+  products_.prepare(x, in.all(), w.begin, w.end);
+  w.meet();
   const long q = heads_ * head_dim_, kv = kv_heads_ * head_dim_;
   const long width = qkv_width();
   float* rows = qkv_.as<float>().data();
@@ -28,8 +28,9 @@ void CpuPass::project(
       ProductOutput{rows + q, width, false, false},
       ProductOutput{rows + q + kv, width, false, false}
   };
-  products_.multiply(w.index, x, in, to, false);
-  w.barrier.wait();
+  products_.multiply(w.index, x, in.all(), to, in.alike);
+  expect(w, plan, single(l.o));
+  w.meet();
 }
 
 void CpuPass::norm_heads(const Worker& w, const CpuLayer& l) noexcept {
@@ -92,23 +93,24 @@ void CpuPass::attention(
 ) noexcept {
   const CpuLayer& l = model_.layers[index];
   project(w, plan, l);
+  w.look_ahead();
   norm_heads(w, l);
   turn_heads(w, l);
   append(w, plan, index);
-  w.barrier.wait();
+  w.meet();
   const AttentionRows rows{qkv_.as<float>().data(), qkv_width(), mixed_.data()};
   attention_.attend(
       w.index, index, rows, w.barrier,
       attention_scratch_.data() +
           attention_.scratch_bytes() * static_cast<unsigned>(w.index)
   );
-  w.barrier.wait();
-  const std::array<const CpuMatrix*, 1> out{&l.o};
+  w.meet();
   const ProductInput y = input(plan, mixed_, heads_ * head_dim_);
+  w.look_ahead();
   attention_.finish(rows, w.begin, w.end);
-  products_.prepare(y, out, w.begin, w.end);
-  w.barrier.wait();
-  leave_half(w, y, l.o, l.after_attention);
+  products_.prepare(y, single(l.o).all(), w.begin, w.end);
+  w.meet();
+  leave_half(w, plan, y, l.o, l.after_attention, gates(l));
   join(w, l.after_attention);
 }
 

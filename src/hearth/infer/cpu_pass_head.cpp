@@ -7,6 +7,21 @@
 
 namespace hearth::infer {
 
+// In float32, whatever the head takes.
+void CpuPass::show_states(const Worker& w, const PassPlan& plan) noexcept {
+  const float* x = stream_.as<float>().data();
+  for (long i = w.begin; i < w.end; ++i) {
+    const auto [row, to] = plan.states[static_cast<std::size_t>(i)];
+    std::memcpy(
+        to, x + row * dim_, static_cast<std::size_t>(dim_) * sizeof(float)
+    );
+    norm_rows(
+        run_.kernels,
+        {model_.config->norm, model_.final_norm, dim_, to, to, false}, 0, 1
+    );
+  }
+}
+
 // Only the wanted rows, moved together.
 void CpuPass::head(
     const Worker& w,
@@ -35,7 +50,7 @@ void CpuPass::head(
                         plan.way, {}};
   const std::array<const CpuMatrix*, 1> matrix{&model_.head};
   products_.prepare(in, matrix, w.begin, w.end);
-  w.barrier.wait();
+  w.meet();
   const std::array<ProductOutput, 1> to{
       ProductOutput{logits, c.vocab, false, false}
   };

@@ -31,38 +31,40 @@ void CpuPass::activate(
 void CpuPass::mlp(
     const Worker& w,
     const PassPlan& plan,
-    const CpuLayer& l
+    std::size_t index
 ) noexcept {
-  const std::array<const CpuMatrix*, 2> both{&l.gate, &l.up};
-  const auto in = std::span(both).first(l.up.empty() ? 1 : 2);
+  const CpuLayer& l = model_.layers[index];
+  const Together in = gates(l);
   const ProductInput x = input(plan, normed_, dim_);
+  w.look_ahead();
   norm(w, l.before_mlp);
-  products_.prepare(x, in, w.begin, w.end);
-  w.barrier.wait();
+  products_.prepare(x, in.all(), w.begin, w.end);
+  w.meet();
   const long element = model_.bf16 ? 2 : 4;
   std::byte* gates = gates_.data();
   const std::array<ProductOutput, 2> to{
       ProductOutput{gates, 2 * ffn_, model_.bf16, false},
       ProductOutput{gates + ffn_ * element, 2 * ffn_, model_.bf16, false}
   };
-  const auto part = products_.multiply(w.index, x, in, to, true);
+  const auto part = products_.multiply(w.index, x, in.all(), to, in.alike);
+  expect(w, plan, single(l.down));
   if (model_.bf16) {
     activate<kernels::Bf16>(l, part);
   } else {
     activate<float>(l, part);
   }
-  w.barrier.wait();
-  const std::array<const CpuMatrix*, 1> down{&l.down};
+  w.meet();
   const ProductInput h = input(plan, inner_, ffn_);
   if (l.down.quantized() && plan.way != QuantWay::wide) {
-    products_.prepare(h, down, w.begin, w.end);
-    w.barrier.wait();
+    w.look_ahead();
+    products_.prepare(h, single(l.down).all(), w.begin, w.end);
+    w.meet();
   }
-  leave_half(w, h, l.down, l.after_mlp);
+  leave_half(w, plan, h, l.down, l.after_mlp, opening(index + 1));
   if (!l.after_mlp) return;
   join(w, l.after_mlp);
   // The head takes rows that others have joined.
-  w.barrier.wait();
+  w.meet();
 }
 
 }  // namespace hearth::infer

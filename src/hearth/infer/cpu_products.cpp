@@ -63,6 +63,34 @@ const void* row_at(const ProductInput& in, long row) {
   return static_cast<const std::byte*>(in.rows) + row * in.stride * size;
 }
 
+// Few rows: columns of all the matrices, one after the other, in equal shares;
+// or the same share of each. Calls each(i, begin, end) for every matrix.
+template <class Each>
+void for_shares(
+    std::span<const CpuMatrix* const> matrices,
+    bool alike,
+    int worker,
+    int workers,
+    const Each& each
+) {
+  const auto units = [](const CpuMatrix& m) {
+    return (m.n + kColumns - 1) / kColumns;
+  };
+  long all = 0;
+  for (const CpuMatrix* m : matrices) all += units(*m);
+  if (alike) all = units(*matrices[0]);
+  const Range own = partition(bytes(all), 1, worker, workers);
+  long before = 0;
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const long n = matrices[i]->n, count = units(*matrices[i]);
+    const long first = std::max(static_cast<long>(own.begin) - before, 0L);
+    const long last = std::min(static_cast<long>(own.end) - before, count);
+    const long begin = std::min(first * kColumns, n);
+    each(i, begin, std::max(std::min(last * kColumns, n), begin));
+    if (!alike) before += count;
+  }
+}
+
 }  // namespace
 
 CpuProducts::CpuProducts(
@@ -346,6 +374,50 @@ void CpuProducts::one(
   }
 }
 
+std::span<const std::byte> CpuProducts::weights(
+    const CpuMatrix& m,
+    long rows,
+    long begin,
+    long end
+) const noexcept {
+  const auto slice = [&](const std::byte* first, std::size_t all, long panel) {
+    // Panels of so many columns lie one after the other.
+    const long panels = (m.n + panel - 1) / panel;
+    const std::size_t each = all / bytes(panels);
+    return std::span(first, all)
+        .subspan(
+            bytes(begin / panel) * each,
+            bytes((end + panel - 1) / panel - begin / panel) * each
+        );
+  };
+  if (m.quantized()) {
+    return slice(
+        reinterpret_cast<const std::byte*>(m.codes), m.layout->bytes(),
+        PackedLayout::kPanelRows
+    );
+  }
+  return slice(
+      m.packed->forward(), m.packed->forward_bytes(), family(m, rows).columns
+  );
+}
+
+void CpuProducts::ask_ahead(
+    int worker,
+    long rows,
+    std::span<const CpuMatrix* const> matrices,
+    bool alike,
+    ReadAhead& ahead
+) const noexcept {
+  ahead.clear();
+  if (rows > kFewRows) return;
+  for_shares(
+      matrices, alike, worker, run_.pool.size(),
+      [&](std::size_t i, long begin, long end) {
+        if (begin < end) ahead.add(weights(*matrices[i], rows, begin, end));
+      }
+  );
+}
+
 CpuProducts::Part CpuProducts::multiply(
     int worker,
     const ProductInput& in,
@@ -370,25 +442,13 @@ CpuProducts::Part CpuProducts::multiply(
     }
     return part;
   }
-  // Few rows: columns of all the matrices, one after the other, in equal
-  // shares; or the same share of each.
-  const auto units = [](const CpuMatrix& m) {
-    return (m.n + kColumns - 1) / kColumns;
-  };
-  long all = 0;
-  for (const CpuMatrix* m : matrices) all += units(*m);
-  if (alike) all = units(*matrices[0]);
-  const Range own = partition(bytes(all), 1, worker, workers);
-  long before = 0;
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const long n = matrices[i]->n, count = units(*matrices[i]);
-    const long begin = std::max(static_cast<long>(own.begin) - before, 0L);
-    const long end = std::min(static_cast<long>(own.end) - before, count);
-    part.begin = std::min(begin * kColumns, n);
-    part.end = std::max(std::min(end * kColumns, n), part.begin);
-    one(worker, in, matrices, i, outputs[i], part);
-    if (!alike) before += count;
-  }
+  for_shares(
+      matrices, alike, worker, workers,
+      [&](std::size_t i, long begin, long end) {
+        part.begin = begin, part.end = end;
+        one(worker, in, matrices, i, outputs[i], part);
+      }
+  );
   return part;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hearth/infer/cpu_model.h"
+#include "hearth/infer/read_ahead.h"
 #include "hearth/ops/execution.h"
 
 namespace hearth::infer {
@@ -73,6 +74,16 @@ class CpuProducts {
       bool alike
   ) noexcept;
 
+  // What multiply() will read of these matrices for so many rows. More than a
+  // few rows are not waited for: their products take longer than that.
+  void ask_ahead(
+      int worker,
+      long rows,
+      std::span<const CpuMatrix* const> matrices,
+      bool alike,
+      ReadAhead& ahead
+  ) const noexcept;
+
   // A worker's own memory, for whatever it does between products.
   std::byte* scratch(int worker) noexcept;
   static constexpr std::size_t kScratch = std::size_t{4} << 20;
@@ -90,6 +101,13 @@ class CpuProducts {
   std::size_t own_ = 0;  // a worker's scratch
   AlignedBuffer scratch_, rounded_, widened_;
 
+  // The bytes of columns [begin, end).
+  std::span<const std::byte> weights(
+      const CpuMatrix& m,
+      long rows,
+      long begin,
+      long end
+  ) const noexcept;
   const kernels::GemmFamily& family(const CpuMatrix& m, long rows) const;
   // Where the rounded rows of the i-th of these matrices are.
   Rounded rounded_for(

@@ -196,13 +196,15 @@ std::vector<std::vector<CpuRunner::Piece>> CpuRunner::cut(
 void CpuRunner::run(
     std::span<const RunnerPart> parts,
     const std::vector<Piece>& pieces,
-    const std::vector<std::size_t>& first_row
+    const std::vector<Places>& first_row
 ) {
   std::vector<PassPart> rows;
   std::vector<AdapterRows> adapters;
   std::vector<std::int32_t> ids;
   std::vector<long> wanted;
   std::vector<std::size_t> target;
+  std::vector<StateRow> states;
+  const auto dim = static_cast<std::size_t>(width());
   for (const Piece& piece : pieces) {
     const RunnerPart& part = parts[piece.part];
     auto& sequence = pages_.find(part.sequence);
@@ -216,6 +218,11 @@ void CpuRunner::run(
     const auto from = part.ids.begin() + piece.begin;
     ids.insert(ids.end(), from, from + piece.count);
     const auto all = static_cast<long>(part.ids.size());
+    for (long i = 0; i < piece.count && part.states; ++i) {
+      const auto to = first_row[piece.part].states +
+                      static_cast<std::size_t>(piece.begin + i);
+      states.push_back({row + i, states_.data() + to * dim});
+    }
     for (long i = 0; i < piece.count; ++i) {
       const bool last = piece.begin + i + 1 == all;
       if (part.logits == LogitsOf::none ||
@@ -224,7 +231,7 @@ void CpuRunner::run(
       }
       wanted.push_back(row + i);
       target.push_back(
-          first_row[piece.part] +
+          first_row[piece.part].logits +
           static_cast<std::size_t>(
               part.logits == LogitsOf::all ? piece.begin + i : 0
           )
@@ -256,12 +263,27 @@ void CpuRunner::run(
   std::vector<float> aside(in_order ? 0 : target.size() * vocab);
   float* out = aside.data();
   if (in_order && !target.empty()) out = logits_.data() + target[0] * vocab;
-  pass_->run({rows, adapters, ids, wanted, way}, out);
+  pass_->run({rows, adapters, ids, wanted, way, states}, out);
   for (std::size_t i = 0; i < target.size() && !in_order; ++i) {
     std::copy_n(
         aside.data() + i * vocab, vocab, logits_.data() + target[i] * vocab
     );
   }
+}
+
+std::vector<CpuRunner::Places> CpuRunner::make_room(
+    std::span<const RunnerPart> parts
+) {
+  std::vector<Places> out;
+  Places next{0, 0};
+  for (const auto& part : parts) {
+    out.push_back(next);
+    next.logits += logit_rows({&part, 1});
+    next.states += part.states ? part.ids.size() : 0;
+  }
+  logits_.resize(next.logits * static_cast<std::size_t>(vocabulary()));
+  states_.resize(next.states * static_cast<std::size_t>(width()));
+  return out;
 }
 
 std::span<const float> CpuRunner::step(std::span<const RunnerPart> parts) {
@@ -274,13 +296,7 @@ std::span<const float> CpuRunner::step(std::span<const RunnerPart> parts) {
     pages += pages_for(part.sequence, static_cast<int>(part.ids.size()));
   }
   if (pages > pool().free_pages) throw_pool_full(pages, pool());
-  std::vector<std::size_t> first_row;
-  std::size_t rows = 0;
-  for (const auto& part : parts) {
-    first_row.push_back(rows);
-    rows += logit_rows({&part, 1});
-  }
-  logits_.resize(rows * static_cast<std::size_t>(vocabulary()));
+  const auto first_row = make_room(parts);
   // Room that is left over after a refusal stays with its sequence.
   for (const auto& part : parts) {
     pages_.reserve(

@@ -48,6 +48,8 @@ class CpuRunner : public Runner {
       int tokens
   ) override;
   std::span<const float> step(std::span<const RunnerPart> parts) override;
+  int width() const override { return model_.config->dim; }
+  std::span<const float> states() const override { return states_; }
 
   // Bytes of weights that a step of one token reads.
   std::size_t weight_bytes() const { return model_.bytes_per_token(); }
@@ -75,14 +77,19 @@ class CpuRunner : public Runner {
   kernels::KvFormat format_;
   std::unique_ptr<CpuPass> pass_;
   std::optional<Hash128> base_name_;  // once it was asked for
-  std::vector<float> logits_;
+  std::vector<float> logits_, states_;
 
   bool steps_in_bytes(const RunnerPart& part) const;
   std::vector<std::vector<Piece>> cut(std::span<const RunnerPart> parts) const;
+  // Where a part's rows of logits and of states begin.
+  struct Places {
+    std::size_t logits, states;
+  };
+  std::vector<Places> make_room(std::span<const RunnerPart> parts);
   void run(
       std::span<const RunnerPart> parts,
       const std::vector<Piece>& pieces,
-      const std::vector<std::size_t>& first_row
+      const std::vector<Places>& first_row
   );
 };
 

@@ -1,5 +1,6 @@
 #include "hearth/infer/engine.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <future>
@@ -30,7 +31,7 @@ struct Engine::State {
   std::shared_ptr<const data::Tokenizer> tokenizer;
   EngineOptions options;
   // Of the runner, which only the thread may ask.
-  int vocabulary = 0, context = 0, limit = 0;
+  int vocabulary = 0, context = 0, limit = 0, width = 0;
 
   mutable std::mutex mutex;
   std::condition_variable wake;   // the thread has something to do
@@ -126,7 +127,11 @@ void Engine::State::check_room(std::size_t requests) const {
         )
     );
   }
-  if (unfinished + requests > most) {
+  // Those that are held take nothing from whoever comes, or no reader of one
+  // could be served while slow ones fill the queue. As many of them again may
+  // be there.
+  const std::size_t held = std::min({stats.held, unfinished, most});
+  if (unfinished - held + requests > most) {
     throw QueueFull(
         fmt::format(
             "[infer.Engine.submit] at most {} requests may wait",
@@ -193,6 +198,7 @@ void Engine::State::run(
     scheduler.emplace(*runner, options, speculator_of(options));
     vocabulary = runner->vocabulary();
     context = runner->context();
+    width = runner->width();
   } catch (...) {
     return ready.set_exception(std::current_exception());
   }
@@ -242,13 +248,17 @@ RequestId Engine::submit(Request request, Listener listener) {
 
 std::vector<RequestId> Engine::submit_all(
     std::vector<Request> requests,
-    const std::function<Listener(std::size_t)>& listener_of
+    const std::function<Listener(std::size_t)>& listener_of,
+    Effort* effort
 ) {
   State& s = *state_;
   std::vector<RequestId> ids;
   std::vector<std::unique_ptr<Job>> jobs;
   for (Request& request : requests) {
     check_request(request, s.vocabulary, s.context, s.limit);
+    if (request.pooling && s.width == 0) {
+      throw UsageError("[infer.Engine.submit] this model gives no vectors");
+    }
     const auto words = s.grammar_words(request);
     {
       const std::lock_guard lock(s.mutex);
@@ -257,7 +267,7 @@ std::vector<RequestId> Engine::submit_all(
     jobs.push_back(
         std::make_unique<Job>(
             ids.back(), std::move(request), s.counted(listener_of(jobs.size())),
-            s.tokenizer, words
+            s.tokenizer, words, effort
         )
     );
   }
@@ -326,6 +336,10 @@ std::size_t Engine::most_at_once() const {
 
 int Engine::vocabulary() const {
   return state_->vocabulary;
+}
+
+int Engine::width() const {
+  return state_->width;
 }
 
 }  // namespace hearth::infer

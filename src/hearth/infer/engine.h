@@ -14,6 +14,7 @@
 #include "hearth/data/tokenizer/tokenizer.h"
 #include "hearth/infer/generated.h"
 #include "hearth/infer/grammar.h"
+#include "hearth/infer/pooling.h"
 #include "hearth/infer/runner.h"
 
 namespace hearth::infer {
@@ -33,17 +34,23 @@ struct Request {
   // as they are spelled, and the grammar is that of what follows.
   std::string grammar_after;
   int adapter = -1;
+  // Who asks: a prompt's beginning is shared only within one scope, in memory
+  // and on disk, so that nobody learns what others have asked.
+  Hash128 scope;
   bool continues_prompt = false;  // as GenerateOptions has it
+  // No token is made: the prompt becomes one vector.
+  std::optional<Pooling> pooling;
 };
 
 // What a listener hears of its request, in this order: prompt (only where
-// prompt_log_probs was asked for), tokens, and one end.
+// prompt_log_probs was asked for), tokens or the vector, and one end.
 struct Event {
-  enum class Kind : unsigned char { prompt, token, end };
+  enum class Kind : unsigned char { prompt, token, vector, end };
   Kind kind = Kind::token;
   GeneratedToken token;                // of Kind::token
   std::vector<GeneratedToken> prompt;  // of Kind::prompt; the first has no
                                        // log probability
+  std::vector<float> vector;           // of Kind::vector; of any length
   // Of Kind::end.
   Finish finish = Finish::length;
   std::string error;  // why it failed; empty when it did not. A request that
@@ -61,7 +68,7 @@ struct EngineOptions {
   int max_batch = 16;       // sequences decoded in one step
   int prefill_chunk = 256;  // prompt tokens between two decoding steps
   // Requests that wait; more are refused. A request counts as waiting while
-  // max_batch others are before it.
+  // max_batch others are before it; those that are held are not.
   std::size_t max_queue = 256;
   bool prefix_cache = true;
   // Prompts kept on disk, at most so many bytes of them; empty: none.
@@ -119,7 +126,9 @@ class Engine {
   // more than can ever wait are a UsageError.
   std::vector<RequestId> submit_all(
       std::vector<Request> requests,
-      const std::function<Listener(std::size_t)>& listener_of
+      const std::function<Listener(std::size_t)>& listener_of,
+      // What getting them ready counts to: a grammar's first use.
+      Effort* effort = nullptr
   );
   // Its listener hears an end with Finish::cancelled, unless it ended before.
   void cancel(RequestId id);
@@ -137,6 +146,8 @@ class Engine {
   int limit() const;
   // Ids are below this.
   int vocabulary() const;
+  // Numbers that the vector of a prompt has; 0 where there are no vectors.
+  int width() const;
   // Requests that may run and wait at the same time.
   std::size_t most_at_once() const;
 

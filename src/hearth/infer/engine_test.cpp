@@ -47,6 +47,10 @@ class Gate {
     open_ = true;
     changed_.notify_all();
   }
+  void shut() {
+    const std::lock_guard lock(mutex_);
+    open_ = false;
+  }
 
  private:
   std::mutex mutex_;
@@ -250,7 +254,8 @@ TEST(Engine, SubmitsAllOrNone) {
   EXPECT_EQ(engine.submit_all(two, listener).size(), 2u);
   EXPECT_THROW(engine.submit_all(two, listener), QueueFull);
   // Four would never fit.
-  EXPECT_THROW(engine.submit_all({4, request(1, 3)}, listener), UsageError);
+  const auto nobody = [](std::size_t) { return Listener(); };
+  EXPECT_THROW(engine.submit_all({4, request(1, 3)}, nobody), UsageError);
   // What was refused takes no room.
   engine.submit(request(3, 3), answers[2].listener());
   gate.open();
@@ -274,6 +279,54 @@ TEST(Engine, HoldsAndGoesOn) {
   engine.go_on(id);
   EXPECT_EQ(held.wait().finish, Finish::length);
   EXPECT_EQ(held.ids, expected(request(1, 30)));
+}
+
+// Their readers are slow, and nobody else's fault.
+TEST(Engine, HeldRequestsKeepNobodyOut) {
+  Gate gate;
+  EngineOptions options;
+  options.max_batch = 2;
+  options.max_queue = 1;
+  Engine engine(fake(gated(gate)), nullptr, options);
+  // An end is counted a moment after it was heard.
+  const auto submit = [&](const Request& asked, Answer& answer) {
+    for (int i = 0; i < 5000; ++i) {
+      try {
+        return engine.submit(asked, answer.listener());
+      } catch (const QueueFull&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    throw std::runtime_error("there is no room");
+  };
+  std::vector<RequestId> ids;
+  const auto hold = [&](std::vector<Answer>& answers, std::size_t in_all) {
+    gate.shut();  // none ends before it is held
+    for (Answer& answer : answers) {
+      ids.push_back(submit(request(1, 200), answer));
+      engine.hold(ids.back());
+    }
+    gate.open();
+    while (engine.stats().held < in_all) std::this_thread::yield();
+  };
+  std::vector<Answer> slow(3), more(3);
+  hold(slow, 3);
+  for (int i = 0; i < 3; ++i) {
+    Answer honest;
+    const Request asked = request(i, 5);
+    submit(asked, honest);
+    EXPECT_EQ(honest.wait().finish, Finish::length);
+    EXPECT_EQ(honest.ids, expected(asked));
+  }
+  // So many held ones are let in besides, and no more.
+  hold(more, 6);
+  EXPECT_THROW(engine.submit(request(3, 5), {}), QueueFull);
+  for (const RequestId id : ids) engine.go_on(id);
+  for (auto* list : {&slow, &more}) {
+    for (Answer& answer : *list) {
+      EXPECT_EQ(answer.wait().finish, Finish::length);
+    }
+  }
 }
 
 TEST(Engine, KnowsItsPoolFromTheStart) {

@@ -18,6 +18,7 @@ class FakeRunner : public Runner {
  public:
   struct Options {
     int vocabulary = 32, context = 256, page_tokens = 4, pages = 64;
+    int width = 8;  // of hidden states
     // Logits are multiplied by this: a draft that is nearly the model.
     float sharpness = 1;
     // Called before each step, with the number of its parts.
@@ -85,6 +86,7 @@ class FakeRunner : public Runner {
     }
     if (o_.before_step) o_.before_step(parts.size());
     rows_.clear();
+    states_.clear();
     std::vector<SequenceId> once;
     for (const auto& p : parts) {
       if (std::ranges::find(once, p.sequence) != once.end()) {
@@ -97,6 +99,8 @@ class FakeRunner : public Runner {
     ++steps;
     return rows_;
   }
+  int width() const override { return o_.width; }
+  std::span<const float> states() const override { return states_; }
   std::size_t open_sequences() const { return sequences_.size(); }
 
   // The logits after a text: pseudo-random, one clear favourite.
@@ -146,6 +150,10 @@ class FakeRunner : public Runner {
     for (std::size_t i = 0; i < p.ids.size(); ++i) {
       h.ids.push_back(p.ids[i]);
       const bool last = i + 1 == p.ids.size();
+      if (p.states) {
+        const auto row = logits_after(h.ids, o_.width, h.adapter);
+        states_.insert(states_.end(), row.begin(), row.end());
+      }
       if (p.logits == LogitsOf::none) continue;
       if (p.logits == LogitsOf::last && !last) continue;
       const auto row = logits_after(h.ids, o_.vocabulary, h.adapter);
@@ -160,7 +168,7 @@ class FakeRunner : public Runner {
   Options o_;
   std::map<SequenceId, Held> sequences_;
   SequenceId last_ = 0;
-  std::vector<float> rows_;
+  std::vector<float> rows_, states_;
 };
 
 }  // namespace hearth::infer

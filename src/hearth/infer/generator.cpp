@@ -34,6 +34,7 @@ void check(
         )
     );
   }
+  check_stops(options.stop, "infer.generate");
   if (tokenizer == nullptr && !options.stop.empty()) {
     throw UsageError("[infer.generate] stop strings need a tokenizer");
   }

@@ -8,17 +8,36 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/base/effort.h"
 #include "hearth/base/json.h"
 
 namespace hearth::infer {
 
+struct GrammarOptions {
+  // What a grammar cannot hold is refused; else the closest wider grammar is
+  // made: a valid text may still come out, and so may others.
+  bool strict = true;
+  // What making it counts to, a budget of its own by default.
+  Effort* effort = nullptr;
+};
+
 // Immutable and shared. Each maker throws UsageError, one line that names what
-// is not supported or where the source goes wrong.
+// is not supported or where the source goes wrong; EffortError where that is
+// too much work.
 class Grammar;
-std::shared_ptr<const Grammar> grammar_of_schema(const Json& schema);
+std::shared_ptr<const Grammar> grammar_of_schema(
+    const Json& schema,
+    const GrammarOptions& options = {}
+);
 std::shared_ptr<const Grammar> grammar_of_any_json();  // an object
-std::shared_ptr<const Grammar> grammar_of_regex(std::string_view pattern);
-std::shared_ptr<const Grammar> grammar_of_gbnf(std::string_view source);
+std::shared_ptr<const Grammar> grammar_of_regex(
+    std::string_view pattern,
+    Effort* effort = nullptr
+);
+std::shared_ptr<const Grammar> grammar_of_gbnf(
+    std::string_view source,
+    Effort* effort = nullptr
+);
 
 bool is_whole_text(const Grammar& grammar, std::string_view text);
 
@@ -33,9 +52,12 @@ std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
 // Where one text stands in its grammar.
 class GrammarState {
  public:
+  // The first for a grammar and a vocabulary looks for texts that the tokens
+  // cannot write; that counts to `effort`, a budget of its own by default.
   GrammarState(
       std::shared_ptr<const Grammar> grammar,
-      std::shared_ptr<const GrammarVocabulary> vocabulary
+      std::shared_ptr<const GrammarVocabulary> vocabulary,
+      Effort* effort = nullptr
   );
   GrammarState(const GrammarState&);
   GrammarState& operator=(const GrammarState&);

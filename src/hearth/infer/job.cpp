@@ -43,9 +43,11 @@ void check_request(
   const auto refuse = [](const std::string& what) {
     throw UsageError("[infer.Engine.submit] " + what);
   };
+  check_stops(request.stop, "infer.Engine.submit");
   if (request.prompt.empty()) refuse("the prompt must have a token, got none");
   // No new token is for those who only want the prompt's log probabilities.
-  const int least = request.prompt_log_probs ? 0 : 1;
+  const bool none = request.prompt_log_probs || request.pooling;
+  const int least = none ? 0 : 1;
   if (request.max_tokens < least) {
     refuse(
         fmt::format(
@@ -98,7 +100,8 @@ Job::Job(
     Request request,
     Listener listener,
     std::shared_ptr<const data::Tokenizer> tokenizer,
-    const std::shared_ptr<const GrammarVocabulary>& vocabulary
+    const std::shared_ptr<const GrammarVocabulary>& vocabulary,
+    Effort* effort
 )
     : id_(id),
       request_(std::move(request)),
@@ -115,11 +118,13 @@ Job::Job(
   if (!tokenizer_ && !request_.stop.empty()) {
     throw UsageError("[infer.Engine.submit] stop strings need a tokenizer");
   }
+  if (request_.pooling) pooler_.emplace(*request_.pooling);
   if (!request_.grammar) return;
   if (!vocabulary) {
     throw UsageError("[infer.Engine.submit] a grammar needs a tokenizer");
   }
-  grammar_.emplace(request_.grammar, vocabulary);
+  grammar_.emplace(request_.grammar, vocabulary, effort);
+  if (!request_.stop.empty()) whole_.emplace(*request_.grammar);
   held_to_grammar_ = request_.grammar_after.empty();
 }
 
@@ -127,12 +132,17 @@ Job::Job(
 // cut what is free before it.
 StopText::MayEnd Job::end_of_text() {
   if (!request_.grammar) return {};
-  return [this](const std::string& text) {
+  return [this](std::string_view text) {
     if (!held_to_grammar_ || text.size() < grammar_begins_) return true;
-    return is_whole_text(
-        *request_.grammar, std::string_view(text).substr(grammar_begins_)
-    );
+    return whole_->is_whole(text.substr(grammar_begins_));
   };
+}
+
+// With each token, so that no stop string has a long text to read at once.
+void Job::read_held_text() {
+  const std::string_view text = text_.text();
+  if (!whole_ || !held_to_grammar_ || text.size() < grammar_begins_) return;
+  whole_->read(text.substr(grammar_begins_));
 }
 
 int Job::scored() const {
@@ -158,6 +168,17 @@ void Job::score_prompt(std::span<const float> rows, int vocabulary) {
 
 void Job::start_over() {
   if (scored() >= 0) scored_.clear();
+  if (pooler_) pooler_->clear();
+}
+
+void Job::take_states(std::span<const float> rows, int width) {
+  pooler_->add(rows, width);
+  if (pooler_->rows() < request_.prompt.size()) return;
+  Event event;
+  event.kind = Event::Kind::vector;
+  event.vector = pooler_->result();
+  tell(event);
+  end(Finish::stop);
 }
 
 void Job::tell_prompt() {
@@ -212,6 +233,10 @@ bool Job::take(std::span<const float> logits, int limit) {
     // Before a stop string is looked for: the grammar says where one may be.
     if (grammar_) follow_grammar(token.id);
     token.text = text_.show(text);
+    read_held_text();
+    // No stop string goes on behind what is no text.
+    const bool mark = tokenizer_ && tokenizer_->is_special(token.id);
+    if (mark) token.text += text_.show_held();
   }
   const bool complete = held_to_grammar_ && !stop_id && grammar_->must_end();
   const bool stopped = stop_id || complete || text_.stopped();

@@ -2,6 +2,8 @@
 // One request while it is answered: its tokens so far, how the next is chosen,
 // and what its listener has heard. Knows no other request and no runner.
 #include "hearth/infer/engine.h"
+#include "hearth/infer/grammar/whole_beginnings.h"
+#include "hearth/infer/prefix_cache.h"
 #include "hearth/infer/text_out.h"
 
 namespace hearth::infer {
@@ -14,7 +16,9 @@ class Job {
       Request request,
       Listener listener,
       std::shared_ptr<const data::Tokenizer> tokenizer,
-      const std::shared_ptr<const GrammarVocabulary>& vocabulary = nullptr);
+      const std::shared_ptr<const GrammarVocabulary>& vocabulary = nullptr,
+      // What the grammar's first use counts to; needed here alone.
+      Effort* effort = nullptr);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -24,6 +28,9 @@ class Job {
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
   int length() const { return static_cast<int>(tokens_.size()); }
   int prompt_length() const { return static_cast<int>(request_.prompt.size()); }
+  PrefixGroup prefix_group() const {
+    return {request_.adapter, request_.scope};
+  }
   int made() const { return length() - prompt_length(); }
 
   // Rows of prompt log probabilities that are still to come begin after this
@@ -31,6 +38,11 @@ class Job {
   int scored() const;
   // Logits after each of the prompt's tokens from scored() on, one row each.
   void score_prompt(std::span<const float> rows, int vocabulary);
+  // Hidden states of the prompt's next tokens. With the last of them the
+  // listener hears the vector, and the end.
+  void take_states(std::span<const float> rows, int width);
+  // Nothing of the prompt may be passed over, though it be known already.
+  bool feeds_all() const { return scored() >= 0 || pooler_.has_value(); }
   // The prompt will be fed again from its beginning.
   void start_over();
 
@@ -62,6 +74,8 @@ class Job {
   Sampler sampler_;
   TextOut text_;
   std::optional<GrammarState> grammar_;
+  // The text that is held to it, where stop strings are looked for.
+  std::optional<grammar::WholeBeginnings> whole_;
   bool held_to_grammar_ = false;
   std::string before_grammar_;  // the end of the free text
   // Bytes of text so far, and before what is held to the grammar.
@@ -69,11 +83,13 @@ class Job {
   std::vector<float> masked_;
   std::vector<std::int32_t> tokens_;
   std::vector<GeneratedToken> scored_;
+  std::optional<Pooler> pooler_;
   bool ended_ = false;
 
   StopText::MayEnd end_of_text();
   std::int32_t pick(std::span<const float> logits);
   void follow_grammar(std::int32_t id);
+  void read_held_text();
   void tell(const Event& event);
   void tell_end(Event event);
   void tell_prompt();

@@ -66,6 +66,7 @@ struct Words {
 
 struct Told {
   std::string text;
+  std::vector<std::string> texts;  // of each token
   Finish finish = Finish::cancelled;
 };
 
@@ -82,7 +83,10 @@ Told written(
   Job job(
       1, request,
       [&](const Event& e) {
-        if (e.kind == Event::Kind::token) told.text += e.token.text;
+        if (e.kind == Event::Kind::token) {
+          told.text += e.token.text;
+          told.texts.push_back(e.token.text);
+        }
         if (e.kind == Event::Kind::end) told.finish = e.finish;
       },
       words.tokenizer, grammar_vocabulary(words.bytes(), {end})
@@ -134,6 +138,31 @@ TEST(Job, AStopStringEndsWhatTheGrammarMayEndAsItIsShown) {
   held.grammar = grammar_of_regex("a| ab*");
   held.stop = {"b"};
   EXPECT_EQ(written(words, held, {"\u2581", "a", "b", "b"}).text, " a");
+}
+
+// Both what holds the text back and what lies everywhere in it.
+TEST(Job, StopStringsThatTheGrammarNeedsAreText) {
+  const Words words;
+  Request held;
+  held.grammar = grammar_of_regex("b_{300}x*");
+  held.max_tokens = 1000;
+  held.stop = {"b" + std::string(200, '_') + "!", "_", "x"};
+  const std::string text = "b" + std::string(300, '_');
+  const Told told = written(words, held, letters(text + "xx"));
+  EXPECT_EQ(told.text, text);
+  EXPECT_EQ(told.finish, Finish::stop);
+  EXPECT_EQ(told.texts.size(), text.size() + 1);
+}
+
+// A reader of calls sees the mark in its place.
+TEST(Job, TextBeforeASpecialTokenIsNotHeldPastIt) {
+  const Words words({"<mark>"});
+  Request request;
+  request.stop = {"END"};
+  request.max_tokens = 5;
+  const Told told = written(words, request, {"a", "E", "<mark>", "N", "D"});
+  EXPECT_EQ(told.texts, std::vector<std::string>({"a", "", "E", "N", "D"}));
+  EXPECT_EQ(told.finish, Finish::length);
 }
 
 TEST(Job, AStopStringCutsNoCallThatHasBegun) {

@@ -79,6 +79,9 @@ int ModelRunner::vocabulary() const {
 int ModelRunner::context() const {
   return model_.decoder->config().max_length;
 }
+int ModelRunner::width() const {
+  return model_.decoder->config().dim;
+}
 KvPool ModelRunner::pool() const {
   return pool_;
 }
@@ -185,15 +188,22 @@ void ModelRunner::feed_chunk(
     Entry& entry,
     std::span<const std::int32_t> ids,
     LogitsOf logits,
-    bool prompt
+    const RunnerPart& part
 ) {
   const auto n = static_cast<int>(ids.size());
   constexpr int kFew = 8;
   const FreeRunning free_running(n <= kFew);
-  const nn::Pass pass = pass_of(entry, n, prompt);
+  const nn::Pass pass = pass_of(entry, n, part.prompt);
   auto h =
       model_.decoder->hidden(mx::array(ids.data(), {1, n}, mx::int32), pass);
   entry.length += n;
+  if (part.states) {
+    auto rows = mx::contiguous(mx::astype(h, mx::float32));
+    rows.eval();
+    states_.insert(
+        states_.end(), rows.data<float>(), rows.data<float>() + rows.size()
+    );
+  }
   if (logits == LogitsOf::none) {
     h.eval();
     return;
@@ -214,10 +224,10 @@ void ModelRunner::feed(Entry& entry, const RunnerPart& part) {
   const auto before =
       part.logits == LogitsOf::all ? LogitsOf::all : LogitsOf::none;
   while (ids.size() > chunk) {
-    feed_chunk(entry, ids.first(chunk), before, part.prompt);
+    feed_chunk(entry, ids.first(chunk), before, part);
     ids = ids.subspan(chunk);
   }
-  feed_chunk(entry, ids, part.logits, part.prompt);
+  feed_chunk(entry, ids, part.logits, part);
 }
 
 std::span<const float> ModelRunner::step(std::span<const RunnerPart> parts) {
@@ -231,6 +241,7 @@ std::span<const float> ModelRunner::step(std::span<const RunnerPart> parts) {
   }
   if (pages > pool_.free_pages) throw_pool_full(pages, pool_);
   logits_.clear();
+  states_.clear();
   logits_.reserve(logit_rows(parts) * static_cast<std::size_t>(vocabulary()));
   std::vector<int> lengths;
   for (const auto& part : parts) lengths.push_back(length(part.sequence));

@@ -30,6 +30,8 @@ class ModelRunner : public Runner {
   int pages_for(SequenceId sequence, int more_tokens) const override;
   int pages_held(std::span<const SequenceId> sequences) const override;
   std::span<const float> step(std::span<const RunnerPart> parts) override;
+  int width() const override;
+  std::span<const float> states() const override { return states_; }
 
  private:
   struct Entry {
@@ -44,7 +46,7 @@ class ModelRunner : public Runner {
   KvPool pool_;
   SequenceId next_ = 0;
   std::map<SequenceId, Entry> sequences_;
-  std::vector<float> logits_;
+  std::vector<float> logits_, states_;
 
   Entry& find(SequenceId id);
   const Entry& find(SequenceId id) const;
@@ -55,7 +57,7 @@ class ModelRunner : public Runner {
       Entry& entry,
       std::span<const std::int32_t> ids,
       LogitsOf logits,
-      bool prompt
+      const RunnerPart& part
   );
 };
 

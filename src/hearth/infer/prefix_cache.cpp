@@ -24,12 +24,12 @@ int common_prefix(
 
 PrefixCache::Match PrefixCache::find(
     std::span<const std::int32_t> tokens,
-    int adapter
+    const PrefixGroup& group
 ) {
   Entry* best = nullptr;
   int most = 0;
   for (Entry& e : entries_) {
-    if (e.adapter != adapter) continue;
+    if (e.group != group) continue;
     const int n = common_prefix(e.tokens, tokens);
     if (n > most) best = &e, most = n;
   }
@@ -41,10 +41,10 @@ PrefixCache::Match PrefixCache::find(
 void PrefixCache::keep(
     SequenceId sequence,
     std::span<const std::int32_t> tokens,
-    int adapter
+    const PrefixGroup& group
 ) {
   const auto all = [&](const Entry& e) {
-    return e.adapter == adapter ? common_prefix(e.tokens, tokens) : -1;
+    return e.group == group ? common_prefix(e.tokens, tokens) : -1;
   };
   const auto holds_it = std::ranges::find_if(entries_, [&](const Entry& e) {
     return all(e) == static_cast<int>(tokens.size());
@@ -61,7 +61,7 @@ void PrefixCache::keep(
   });
   if (entries_.size() >= kMostEntries) evict();
   entries_.push_back(
-      {{tokens.begin(), tokens.end()}, adapter, sequence, ++clock_}
+      {{tokens.begin(), tokens.end()}, group, sequence, ++clock_}
   );
 }
 

@@ -15,6 +15,18 @@ int common_prefix(
     std::span<const std::int32_t> b
 );
 
+// Among whom a beginning is shared: the same adapter, since another computes
+// other keys and values, and the same scope, since whoever finds a beginning
+// learns that somebody asked for it.
+struct PrefixGroup {
+  PrefixGroup(int of_adapter = -1, Hash128 of_scope = {})
+      : adapter(of_adapter), scope(of_scope) {}
+  bool operator==(const PrefixGroup&) const = default;
+
+  int adapter;
+  Hash128 scope;
+};
+
 class PrefixCache {
  public:
   explicit PrefixCache(Runner& runner) : runner_(runner) {}
@@ -24,14 +36,14 @@ class PrefixCache {
     int tokens = 0;  // 0: nothing begins like it
   };
   // The sequence with the longest common beginning, which counts as used.
-  Match find(std::span<const std::int32_t> tokens, int adapter);
+  Match find(std::span<const std::int32_t> tokens, const PrefixGroup& group);
 
   // Takes the sequence over. What it holds the whole beginning of is dropped;
   // it is itself dropped when another holds all of it.
   void keep(
       SequenceId sequence,
       std::span<const std::int32_t> tokens,
-      int adapter
+      const PrefixGroup& group
   );
   // Closes the least recently used one but `except`; false when there is none.
   bool evict(SequenceId except = -1);
@@ -41,7 +53,7 @@ class PrefixCache {
  private:
   struct Entry {
     std::vector<std::int32_t> tokens;
-    int adapter;
+    PrefixGroup group;
     SequenceId sequence;
     std::uint64_t used;
   };

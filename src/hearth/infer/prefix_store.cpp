@@ -1,18 +1,19 @@
 #include "hearth/infer/prefix_store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
 #include "hearth/base/log.h"
+#include "hearth/base/temporary_name.h"
 #include "hearth/infer/prefix_cache.h"
 
 namespace hearth::infer {
@@ -80,6 +81,16 @@ std::vector<std::int32_t> read_tokens(
   return out;
 }
 
+// What a process was writing when it was killed.
+void remove_if_left_over(const fs::path& path) {
+  if (!is_temporary_name(path.filename().string())) return;
+  if (path.stem().extension() != kEnding) return;
+  try {
+    if (!is_being_written(path.string())) fs::remove(path);
+  } catch (const std::exception&) {  // another process was faster
+  }
+}
+
 }  // namespace
 
 PrefixStore::PrefixStore(
@@ -145,9 +156,18 @@ std::optional<Hash128> PrefixStore::fingerprint_of(int adapter) {
   return fingerprints_[adapter] = hash.digest();
 }
 
+std::optional<Hash128> PrefixStore::name_of(const PrefixGroup& group) {
+  const auto fingerprint = fingerprint_of(group.adapter);
+  if (!fingerprint || group.scope == Hash128{}) return fingerprint;
+  ContentHash hash;
+  hash.field(fingerprint->hex()).field(group.scope.hex());
+  return hash.digest();
+}
+
 void PrefixStore::list() {
   std::error_code failed;
   for (const auto& item : fs::directory_iterator(folder_, failed)) {
+    remove_if_left_over(item.path());
     if (item.path().extension() != kEnding) continue;
     if (entries_.size() == kMostFiles) break;
     try {
@@ -157,12 +177,16 @@ void PrefixStore::list() {
       if (!head) continue;
       // Another model's has no tokens here, and leaves in its turn.
       const bool usable = fits(*head, runner_.pool());
+      // A file's time is counted in 128 bits where the system is macOS.
+      const auto used = std::chrono::duration_cast<std::chrono::nanoseconds>(
+          item.last_write_time().time_since_epoch()
+      );
       entries_.push_back(
           {item.path().string(),
            {head->name_high, head->name_low},
            usable ? read_tokens(file, *head) : std::vector<std::int32_t>(),
            static_cast<std::size_t>(item.file_size()),
-           item.last_write_time().time_since_epoch().count()}
+           used.count()}
       );
       clock_ = std::max(clock_, entries_.back().used);
     } catch (const std::exception&) {  // another process's, or damaged
@@ -178,10 +202,10 @@ std::size_t PrefixStore::bytes() const {
 
 PrefixStore::Entry* PrefixStore::best(
     std::span<const std::int32_t> tokens,
-    int adapter,
+    const PrefixGroup& group,
     int& most
 ) {
-  const auto fingerprint = fingerprint_of(adapter);
+  const auto fingerprint = name_of(group);
   Entry* found = nullptr;
   most = 0;
   for (Entry& e : entries_) {
@@ -194,9 +218,12 @@ PrefixStore::Entry* PrefixStore::best(
   return most > 0 ? found : nullptr;
 }
 
-int PrefixStore::find(std::span<const std::int32_t> tokens, int adapter) {
+int PrefixStore::find(
+    std::span<const std::int32_t> tokens,
+    const PrefixGroup& group
+) {
   int most = 0;
-  best(tokens, adapter, most);
+  best(tokens, group, most);
   return most;
 }
 
@@ -210,12 +237,12 @@ void PrefixStore::remove(const Entry& entry) {
 SequenceId PrefixStore::read(
     std::span<const std::int32_t> tokens,
     int count,
-    int adapter
+    const PrefixGroup& group
 ) {
   int most = 0;
-  Entry* entry = best(tokens, adapter, most);
+  Entry* entry = best(tokens, group, most);
   if (entry == nullptr || most < count) return -1;
-  const SequenceId sequence = runner_.open(adapter);
+  const SequenceId sequence = runner_.open(group.adapter);
   try {
     const auto file = FileHandle::open(entry->path, O_RDONLY, "read");
     const auto head = read_head(file);
@@ -270,12 +297,9 @@ void PrefixStore::save(const Entry& entry, SequenceId sequence) const {
   head.page_tokens = static_cast<std::uint32_t>(pool.page_tokens);
   head.pages =
       static_cast<std::uint32_t>(entry.tokens.size() / head.page_tokens);
-  const std::string temporary =
-      fmt::format("{}.{}.part", entry.path, ::getpid());
+  auto file = create_temporary(entry.path, 0600);
+  const std::string temporary = file.path();
   try {
-    auto file = FileHandle::open(
-        temporary, O_WRONLY | O_CREAT | O_TRUNC, "write", 0600
-    );
     Hash64 hash;
     const auto put = [&](std::span<const std::byte> bytes) {
       file.write(bytes);
@@ -287,8 +311,9 @@ void PrefixStore::save(const Entry& entry, SequenceId sequence) const {
     for (std::size_t i = 0; i < head.pages; ++i) put(pages[i]);
     const std::uint64_t digest = hash.digest();
     file.write(bytes_of(digest));
-    file.close();
+    // Locked until it has its name, so that nobody takes it for left over.
     fs::rename(temporary, entry.path);
+    file.close();
   } catch (...) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
@@ -299,15 +324,15 @@ void PrefixStore::save(const Entry& entry, SequenceId sequence) const {
 void PrefixStore::write(
     SequenceId sequence,
     std::span<const std::int32_t> tokens,
-    int adapter
+    const PrefixGroup& group
 ) {
   const KvPool pool = runner_.pool();
   const int whole = static_cast<int>(tokens.size()) / pool.page_tokens;
   const int count = whole * pool.page_tokens;
   if (!writes_ || whole < kLeastPages) return;
   const auto kept = tokens.first(static_cast<std::size_t>(count));
-  const auto fingerprint = fingerprint_of(adapter);
-  if (!fingerprint || find(kept, adapter) == count) return;
+  const auto fingerprint = name_of(group);
+  if (!fingerprint || find(kept, group) == count) return;
   ContentHash name;
   name.bytes(kept.data(), kept.size_bytes());
   Entry entry{

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "hearth/base/hash.h"
-#include "hearth/infer/runner.h"
+#include "hearth/infer/prefix_cache.h"
 
 namespace hearth::infer {
 
@@ -23,16 +23,20 @@ class PrefixStore {
   PrefixStore(Runner& runner, std::string folder, std::size_t max_bytes);
 
   // Tokens that some file has of this text's beginning, whole pages of them.
-  int find(std::span<const std::int32_t> tokens, int adapter);
+  int find(std::span<const std::int32_t> tokens, const PrefixGroup& group);
   // A new sequence of the first `count` tokens, as find() gave it; the pool
   // must have the pages. -1 when the file turns out to be gone or damaged.
-  SequenceId read(std::span<const std::int32_t> tokens, int count, int adapter);
+  SequenceId read(
+      std::span<const std::int32_t> tokens,
+      int count,
+      const PrefixGroup& group
+  );
   // Keeps what the sequence holds of these tokens, unless it is there or too
   // short to be worth it. A disk that fails ends the writing, never the work.
   void write(
       SequenceId sequence,
       std::span<const std::int32_t> tokens,
-      int adapter
+      const PrefixGroup& group
   );
   std::size_t bytes() const;
 
@@ -55,7 +59,13 @@ class PrefixStore {
 
   // Nothing where the pool has no page to find it out with.
   std::optional<Hash128> fingerprint_of(int adapter);
-  Entry* best(std::span<const std::int32_t> tokens, int adapter, int& most);
+  // The same for one scope: other scopes do not even know its files' names.
+  std::optional<Hash128> name_of(const PrefixGroup& group);
+  Entry* best(
+      std::span<const std::int32_t> tokens,
+      const PrefixGroup& group,
+      int& most
+  );
   void list();
   void remove(const Entry& entry);
   void make_room(std::size_t bytes);

@@ -10,6 +10,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/json.h"
+#include "hearth/base/temporary_name.h"
 #include "hearth/infer/make_runner.h"
 
 namespace hearth::infer {
@@ -229,6 +230,34 @@ TEST_F(StoredPrefix, FilesThatAreNoneAreLeftAlone) {
   EXPECT_EQ(files().size(), 3U);
 }
 
+// Containers that share a folder may all be process 1, and one of them may
+// have been killed while it wrote.
+TEST_F(StoredPrefix, NothingLeftByAProcessOfThisNumberIsInTheWay) {
+  const Ids ids = text(40);
+  store().write(fed(ids), ids, -1);
+  ASSERT_EQ(files().size(), 1U);
+  const fs::path kept = files()[0];
+  fs::remove(kept);
+  fs::create_directory(fmt::format("{}.{}.part", kept.string(), getpid()));
+  PrefixStore s = store();
+  s.write(fed(ids), ids, -1);
+  EXPECT_TRUE(fs::is_regular_file(kept));
+  EXPECT_EQ(s.find(ids, -1), 32);
+  const auto others = fs::perms::group_all | fs::perms::others_all;
+  EXPECT_EQ(fs::status(kept).permissions() & others, fs::perms::none);
+}
+
+TEST_F(StoredPrefix, WhatAKilledProcessWroteIsRemoved) {
+  fs::create_directories(folder);
+  const std::string path = (folder / "a-b.kv").string();
+  const std::string left = temporary_name(path);
+  std::ofstream(left) << "half";
+  const FileHandle written = create_temporary(path);
+  store();
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(written.path()));
+}
+
 TEST_F(StoredPrefix, LongerOnesReplaceAndTheOldestLeave) {
   PrefixStore s = store();
   const Ids ids = text(80);
@@ -245,6 +274,20 @@ TEST_F(StoredPrefix, LongerOnesReplaceAndTheOldestLeave) {
   EXPECT_EQ(small.find(text(40, 0), -1), 0);
   EXPECT_EQ(small.find(text(40, 2), -1), 32);
   EXPECT_LE(small.bytes(), two_pages * 2);
+}
+
+TEST_F(StoredPrefix, IsFoundOnlyInItsScope) {
+  const Ids ids = text(40);
+  const PrefixGroup mine{-1, {1, 2}}, its{-1, {1, 3}};
+  store().write(fed(ids), ids, mine);
+  PrefixStore later = store();
+  EXPECT_EQ(later.find(ids, mine), 32);
+  EXPECT_EQ(later.find(ids, its), 0);
+  EXPECT_EQ(later.find(ids, -1), 0);
+  EXPECT_EQ(later.read(ids, 32, its), -1);
+  // Nor does one scope's text stand in the way of another's.
+  later.write(fed(ids), ids, its);
+  EXPECT_EQ(files().size(), 2U);
 }
 
 TEST_F(StoredPrefix, ShortTextsAreNotKept) {

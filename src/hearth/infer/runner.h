@@ -32,6 +32,8 @@ struct RunnerPart {
   // rest of it, so that a prompt whose beginning was known already goes on as
   // one that was not.
   bool prompt = false;
+  // Its tokens' hidden states are kept for Runner::states().
+  bool states = false;
 };
 
 class Runner {
@@ -93,6 +95,13 @@ class Runner {
   // ids that are no tokens or pass the context, and OutOfMemory before
   // anything is changed when the pool has too few pages.
   virtual std::span<const float> step(std::span<const RunnerPart> parts) = 0;
+
+  // Floats that a token's hidden state has; 0 where there are none to be had.
+  virtual int width() const { return 0; }
+  // Of the parts of the last step that asked for them: what the head reads of
+  // each token, float32 rows [tokens, width] in the parts' order, until the
+  // next step.
+  virtual std::span<const float> states() const { return {}; }
 };
 
 }  // namespace hearth::infer

@@ -142,9 +142,9 @@ std::vector<Scheduler::Feed> Scheduler::plan() const {
     chunk -= n;
     feeds.push_back(
         {job.get(), n,
-         scored      ? LogitsOf::all
-         : n == left ? LogitsOf::last
-                     : LogitsOf::none}
+         scored                                 ? LogitsOf::all
+         : n == left && !job->request().pooling ? LogitsOf::last
+                                                : LogitsOf::none}
     );
   }
   return feeds;
@@ -288,12 +288,21 @@ void Scheduler::run(const std::vector<Feed>& feeds) {
       ids = both;
     }
     const bool prompt = fed < f.job->request().prompt.size();
-    parts.push_back({f.job->sequence, ids, f.logits, prompt});
+    const bool states = f.job->request().pooling.has_value();
+    parts.push_back({f.job->sequence, ids, f.logits, prompt, states});
   }
   auto rows = runner_.step(parts);
   ++counts_.steps;
   const auto width = static_cast<std::size_t>(runner_.vocabulary());
+  auto states = runner_.states();
   for (std::size_t i = 0; i < feeds.size(); ++i) {
+    if (parts[i].states) {
+      const auto size =
+          parts[i].ids.size() * static_cast<std::size_t>(runner_.width());
+      feeds[i].job->take_states(states.first(size), runner_.width());
+      states = states.subspan(size);
+      continue;
+    }
     const auto n = parts[i].logits == LogitsOf::none  ? std::size_t{0}
                    : parts[i].logits == LogitsOf::all ? parts[i].ids.size()
                                                       : std::size_t{1};
@@ -356,9 +365,9 @@ void Scheduler::put_away(Job& job) {
   if (options_.prefix_cache && held >= kLeastShared) {
     const auto tokens =
         std::span(job.tokens()).first(static_cast<std::size_t>(held));
-    const int adapter = job.request().adapter;
-    if (store_) store_->write(job.sequence, tokens, adapter);
-    cache_.keep(job.sequence, tokens, adapter);
+    const PrefixGroup group = job.prefix_group();
+    if (store_) store_->write(job.sequence, tokens, group);
+    cache_.keep(job.sequence, tokens, group);
     job.sequence = -1;
   } else {
     close(job);
@@ -370,7 +379,12 @@ void Scheduler::retire() {
   std::erase_if(running_, [&](const JobPtr& job) {
     if (!job->ended()) return false;
     most_running_ = batch_;
-    put_away(*job);
+    // Nobody goes on from a text that was made a vector.
+    if (job->request().pooling) {
+      close(*job);
+    } else {
+      put_away(*job);
+    }
     return true;
   });
 }

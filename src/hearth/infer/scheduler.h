@@ -2,6 +2,8 @@
 // Which sequence is fed what in each step of the runner, and what happens when
 // its pages run out. One thread; the engine puts it on its own.
 #include <deque>
+#include <map>
+#include <utility>
 
 #include "hearth/infer/job.h"
 #include "hearth/infer/prefix_cache.h"
@@ -68,6 +70,9 @@ class Scheduler {
   std::vector<JobPtr> running_;  // in the order they were admitted
   std::vector<JobPtr> held_;
   EngineStats counts_;
+  // When each scope last had a turn.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> turns_;
+  std::uint64_t turn_ = 0;
 
   int pending(const Job& job) const;
   int pages_committed() const;
@@ -75,6 +80,8 @@ class Scheduler {
   void bring_from_disk(const Job& job, PrefixCache::Match& match);
   bool make_room(int pages, SequenceId except);
   void admit();
+  // Puts to the front of the queue who is next.
+  void choose_next();
   bool admit_first();
   SequenceId begin(const Job& job, PrefixCache::Match& match);
   std::vector<Feed> plan() const;

@@ -11,6 +11,14 @@ namespace {
 // sequence has them.
 constexpr int kWorthWaiting = 8;
 
+// More are not remembered: who comes after them counts as new.
+constexpr std::size_t kMostScopes = 4096;
+
+std::pair<std::uint64_t, std::uint64_t> scope_key(const Job& job) {
+  const Hash128& scope = job.request().scope;
+  return {scope.high, scope.low};
+}
+
 int ceil_div(int a, int b) {
   return (a + b - 1) / b;
 }
@@ -31,13 +39,13 @@ int Scheduler::pages_committed() const {
 Scheduler::Beginning Scheduler::beginning_of(const Job& job) {
   Beginning out;
   // Every token of a scored prompt must be fed.
-  if (!options_.prefix_cache || job.scored() >= 0) return out;
+  if (!options_.prefix_cache || job.feeds_all()) return out;
   // The last token is fed in any case, for its logits.
   const auto wanted = std::span(job.tokens()).first(job.tokens().size() - 1);
-  out.match = cache_.find(wanted, job.request().adapter);
+  out.match = cache_.find(wanted, job.prefix_group());
   int soon = out.match.tokens;
   for (const JobPtr& other : running_) {
-    if (other->request().adapter != job.request().adapter) continue;
+    if (other->prefix_group() != job.prefix_group()) continue;
     const int common = common_prefix(other->tokens(), wanted);
     const int held = std::min(common, runner_.length(other->sequence));
     if (held > out.match.tokens) out.match = {other->sequence, held};
@@ -50,16 +58,16 @@ Scheduler::Beginning Scheduler::beginning_of(const Job& job) {
 
 // What a file has more of than memory becomes a sequence that is kept.
 void Scheduler::bring_from_disk(const Job& job, PrefixCache::Match& match) {
-  if (!store_ || job.scored() >= 0) return;
+  if (!store_ || job.feeds_all()) return;
   const auto wanted = std::span(job.tokens()).first(job.tokens().size() - 1);
-  const int adapter = job.request().adapter;
-  const int there = store_->find(wanted, adapter);
+  const PrefixGroup group = job.prefix_group();
+  const int there = store_->find(wanted, group);
   if (there < match.tokens + kLeastShared) return;
   const int pages = there / runner_.pool().page_tokens;
   if (!make_room(pages + pages_committed(), match.sequence)) return;
-  const SequenceId sequence = store_->read(wanted, there, adapter);
+  const SequenceId sequence = store_->read(wanted, there, group);
   if (sequence < 0) return;
-  cache_.keep(sequence, wanted.first(static_cast<std::size_t>(there)), adapter);
+  cache_.keep(sequence, wanted.first(static_cast<std::size_t>(there)), group);
   match = {sequence, there};
 }
 
@@ -114,13 +122,36 @@ bool Scheduler::admit_first() {
     counts_.cached_tokens += static_cast<std::uint64_t>(job.cached);
     counts_.prompt_tokens += static_cast<std::uint64_t>(job.prompt_length());
   }
+  if (turns_.size() >= kMostScopes) turns_.clear();
+  turns_[scope_key(job)] = ++turn_;
   running_.push_back(std::move(waiting_.front()));
   waiting_.pop_front();
   return true;
 }
 
+// Of the scope that has least running, and of those the one whose last turn is
+// longest ago: whoever asks for much waits behind itself. Within a scope, as
+// they came.
+void Scheduler::choose_next() {
+  const auto scope_of = [](const JobPtr& job) { return scope_key(*job); };
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> running;
+  for (const JobPtr& job : running_) ++running[scope_of(job)];
+  const auto rank = [&](const JobPtr& job) {
+    const auto scope = scope_of(job);
+    const auto many = running.find(scope);
+    const auto last = turns_.find(scope);
+    return std::pair(
+        many == running.end() ? 0 : many->second,
+        last == turns_.end() ? 0 : last->second
+    );
+  };
+  const auto next = std::ranges::min_element(waiting_, {}, rank);
+  std::rotate(waiting_.begin(), next, next + 1);
+}
+
 void Scheduler::admit() {
   while (!waiting_.empty() && running_.size() < most_running_) {
+    choose_next();
     try {
       if (!admit_first()) return;
     } catch (const std::exception& e) {

@@ -32,8 +32,9 @@ Ids expected(Ids ids, int tokens, int adapter = -1) {
 
 struct World {
   FakeRunner runner;
-  Scheduler scheduler;
+  // Outlives the scheduler, which tells the end of what it still has.
   std::vector<std::unique_ptr<Heard>> heard;
+  Scheduler scheduler;
 
   explicit World(FakeRunner::Options r = {}, EngineOptions e = {})
       : runner(std::move(r)), scheduler(runner, e) {}
@@ -254,6 +255,56 @@ TEST(Scheduler, AdaptersDoNotShare) {
   world.finish();
   EXPECT_EQ(heard.ids, expected(a_prompt(40), 2, 0));
   EXPECT_EQ(heard.end->cached_tokens, 0);
+}
+
+// Neither what was answered nor what runs: a prompt of somebody else's is as
+// new as any.
+TEST(Scheduler, ScopesDoNotShare) {
+  World world;
+  const auto of = [](std::uint64_t scope, int tokens) {
+    Request r = request(a_prompt(40), tokens);
+    r.scope = {scope, 1};
+    return r;
+  };
+  world.add(of(1, 2));
+  world.finish();
+  Heard& running = world.add(of(2, 30));
+  world.scheduler.step();
+  Heard& other = world.add(of(3, 2));
+  world.scheduler.step();
+  EXPECT_EQ(world.runner.forks, 0);
+  world.finish();
+  EXPECT_EQ(running.end->cached_tokens, 0);
+  EXPECT_EQ(other.end->cached_tokens, 0);
+  EXPECT_EQ(world.scheduler.stats().cached_tokens, 0u);
+  Heard& own = world.add(of(1, 2));
+  world.finish();
+  EXPECT_EQ(own.end->cached_tokens, 39);
+}
+
+TEST(Scheduler, ScopesTakeTurns) {
+  for (const int batch : {1, 3}) {
+    EngineOptions options;
+    options.max_batch = batch;
+    World world({}, options);
+    const auto add = [&](std::uint64_t scope) -> Heard& {
+      Request asked = request(a_prompt(6, static_cast<int>(scope)), 5);
+      asked.scope = {scope, 0};
+      return world.add(asked);
+    };
+    std::vector<Heard*> many;
+    for (int i = 0; i < 9; ++i) many.push_back(&add(1));
+    Heard& second = add(2);
+    Heard& third = add(3);
+    while (!third.end || !second.end) world.scheduler.step();
+    // Before them ran those that were there first, and no more.
+    const auto ended = std::ranges::count_if(many, [](const Heard* h) {
+      return h->end.has_value();
+    });
+    EXPECT_LE(ended, batch == 1 ? 1 : 3);
+    world.finish();
+    for (const Heard* h : many) EXPECT_EQ(h->end->finish, Finish::length);
+  }
 }
 
 TEST(Scheduler, WhatIsKeptGivesWayToWhatRuns) {

@@ -12,6 +12,11 @@ class SpinBarrier {
   explicit SpinBarrier(int threads) : threads_(threads) {}
 
   void wait() noexcept {
+    wait([] { return false; });
+  }
+  // Calls idle() over and over meanwhile; it says whether it did anything.
+  template <class Idle>
+  void wait(const Idle& idle) noexcept {
     if (threads_ == 1) return;
     const int turn = turn_.load(std::memory_order_relaxed);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
@@ -23,7 +28,7 @@ class SpinBarrier {
     int spins = 0;
     while (turn_.load(std::memory_order_acquire) == turn) {
       if (++spins < kSpins) {
-        pause();
+        if (!idle()) pause();
       } else {
         std::this_thread::yield();
       }

@@ -1,61 +1,90 @@
 #include "hearth/infer/stop_text.h"
 
 #include <algorithm>
-#include <utility>
+
+#include <fmt/format.h>
 
 #include "hearth/base/error.h"
 
 namespace hearth::infer {
 
-StopText::StopText(std::vector<std::string> stops, MayEnd may_end)
-    : stops_(std::move(stops)), may_end_(std::move(may_end)) {
-  if (std::ranges::any_of(stops_, &std::string::empty)) {
-    throw UsageError("[infer.StopText] a stop string must not be empty");
-  }
-}
-
-// Where in what is held the first stop string lies that ends the text.
-std::size_t StopText::find_end() const {
-  for (std::size_t from = 0;; ++from) {
-    std::size_t first = std::string::npos;
-    for (const auto& stop : stops_) {
-      first = std::min(first, held_.find(stop, from));
+void check_stops(std::span<const std::string> stops, std::string_view who) {
+  for (const std::string& stop : stops) {
+    if (stop.empty()) {
+      throw UsageError(
+          fmt::format("[{}] a stop string must not be empty", who)
+      );
     }
-    if (first == std::string::npos || !may_end_) return first;
-    if (may_end_(shown_ + held_.substr(0, first))) return first;
-    from = first;
+    if (stop.size() > kMaxStopBytes) {
+      throw UsageError(
+          fmt::format(
+              "[{}] a stop string must have at most {} bytes, got {}", who,
+              kMaxStopBytes, stop.size()
+          )
+      );
+    }
   }
 }
 
-std::string StopText::show(std::size_t bytes) {
-  std::string out = held_.substr(0, bytes);
-  held_.erase(0, bytes);
-  if (may_end_) shown_ += out;
+StopText::Stop::Stop(std::string words)
+    : text(std::move(words)), back(text.size(), 0) {
+  for (std::size_t i = 1, n = 0; i < text.size(); ++i) {
+    while (n > 0 && text[i] != text[n]) n = back[n - 1];
+    if (text[i] == text[n]) ++n;
+    back[i] = n;
+  }
+}
+
+bool StopText::Stop::read(char byte) {
+  while (matched > 0 && text[matched] != byte) matched = back[matched - 1];
+  if (text[matched] == byte) ++matched;
+  if (matched < text.size()) return false;
+  matched = back[matched - 1];
+  return true;
+}
+
+StopText::StopText(std::vector<std::string> stops, MayEnd may_end)
+    : may_end_(std::move(may_end)) {
+  check_stops(stops, "infer.StopText");
+  for (std::string& stop : stops) stops_.emplace_back(std::move(stop));
+}
+
+bool StopText::may_end(std::size_t at) const {
+  return !may_end_ || may_end_(std::string_view(text_).substr(0, at));
+}
+
+std::string StopText::show(std::size_t until) {
+  std::string out = text_.substr(shown_, until - shown_);
+  shown_ = until;
   return out;
 }
 
 std::string StopText::push(std::string_view text) {
   if (found_) return {};
-  held_ += text;
-  const std::size_t end = find_end();
-  if (end != std::string::npos) {
+  // The earliest beginning of a stop string that ends the text.
+  std::size_t first = std::string::npos;
+  for (const char byte : text) {
+    text_ += byte;
+    for (Stop& stop : stops_) {
+      if (!stop.read(byte)) continue;
+      const std::size_t from = text_.size() - stop.text.size();
+      if (from < first && may_end(from)) first = from;
+    }
+  }
+  if (first != std::string::npos) {
     found_ = true;
-    std::string out = show(end);
-    held_.clear();
+    std::string out = show(first);
+    text_.resize(first);
     return out;
   }
   std::size_t keep = 0;
-  for (const auto& stop : stops_) {
-    for (std::size_t n = std::min(stop.size() - 1, held_.size()); n > keep;
-         --n) {
-      if (held_.ends_with(std::string_view(stop).substr(0, n))) keep = n;
-    }
-  }
-  return show(held_.size() - keep);
+  for (const Stop& stop : stops_) keep = std::max(keep, stop.matched);
+  return show(text_.size() - keep);
 }
 
 std::string StopText::finish() {
-  return std::exchange(held_, {});
+  for (Stop& stop : stops_) stop.matched = 0;
+  return show(text_.size());
 }
 
 }  // namespace hearth::infer

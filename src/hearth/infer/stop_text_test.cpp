@@ -33,6 +33,19 @@ TEST(StopText, AFalseBeginningIsShownLater) {
   EXPECT_EQ(stop.finish(), "E");
 }
 
+TEST(StopText, WhatIsShownEarlyIsPartOfTheTextBeforeAStop) {
+  std::string before;
+  StopText stop({"END"}, [&](std::string_view text) {
+    before = text;
+    return true;
+  });
+  EXPECT_EQ(stop.push("aE"), "a");
+  EXPECT_EQ(stop.finish(), "E");
+  EXPECT_EQ(stop.push("ND"), "ND");
+  EXPECT_EQ(stop.push("END"), "");
+  EXPECT_EQ(before, "aEND");
+}
+
 TEST(StopText, TheEarliestOfSeveralEndsIt) {
   StopText stop({"cd", "bc"});
   EXPECT_EQ(stop.push("abcd"), "a");
@@ -47,7 +60,7 @@ TEST(StopText, ALongerBeginningWinsOverAShorterOne) {
 }
 
 TEST(StopText, WhatMayNotEndTheTextIsText) {
-  const auto may_end = [](const std::string& before) {
+  const auto may_end = [](std::string_view before) {
     return before.ends_with("}");
   };
   StopText stop({":", "}x", " e"}, may_end);
@@ -62,6 +75,22 @@ TEST(StopText, WhatMayNotEndTheTextIsText) {
 
 TEST(StopText, EmptyStringsAreRefused) {
   EXPECT_THROW(StopText({""}), UsageError);
+}
+
+TEST(StopText, LongStringsAreRefused) {
+  const std::string most(kMaxStopBytes, 'a');
+  StopText stop({most});
+  EXPECT_EQ(stop.push("a" + most), "");
+  EXPECT_TRUE(stop.found());
+  try {
+    StopText({"END", most + "a"});
+    ADD_FAILURE() << "taken";
+  } catch (const UsageError& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "[infer.StopText] a stop string must have at most 1024 bytes, got 1025"
+    );
+  }
 }
 
 }  // namespace

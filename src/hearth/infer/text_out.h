@@ -35,9 +35,13 @@ class TextOut {
   // may be shown.
   std::string decode(std::int32_t id);
   std::string show(std::string_view text) { return stop_.push(text); }
+  // What may be shown before a token that is no text: it stays before it.
+  std::string show_held() { return stop_.finish(); }
   // What was held back, when nothing more comes: whole characters only.
   std::string finish();
   bool stopped() const { return stop_.found(); }
+  // All that was decoded and shown, or held back.
+  std::string_view text() const { return stop_.text(); }
 
  private:
   std::optional<data::StreamDecoder> decoder_;

@@ -26,6 +26,17 @@ std::shared_ptr<const data::Tokenizer> with_special_tokens() {
   return data::Tokenizer::from_json(to_json_line(file), "special");
 }
 
+TEST(ToolCalls, TextThatWasHeldBackStandsBeforeTheMark) {
+  const auto tokenizer = with_special_tokens();
+  ToolCallReader reader(ToolForm::hermes, {"a"});
+  GeneratedToken mark;
+  mark.id = 3;
+  mark.text = "x";
+  EXPECT_EQ(reader.feed(mark, *tokenizer, {}).text, "x");
+  const std::string call = "{\"name\":\"a\",\"arguments\":{}}";
+  EXPECT_EQ(reader.feed(call + "</tool_call>").calls.size(), 1u);
+}
+
 TEST(ToolCalls, OnlyMarksOfSpecialTokensAreRead) {
   const auto tokenizer = with_special_tokens();
   const auto read = [&](ToolForm form, const std::vector<std::int32_t>& ids) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hearth/infer/tool_call_parse_impl.h"
+#include "hearth/infer/tool_call_pieces.h"
 
 namespace hearth::infer {
 namespace {
@@ -122,8 +123,18 @@ std::size_t ToolCallReader::Scan::end(std::string_view text, std::size_t from) {
   return kNone;
 }
 
-ToolCallReader::ToolCallReader(ToolForm form, std::vector<std::string> names)
-    : form_(form), names_(std::move(names)) {}
+ToolCallReader::ToolCallReader(
+    ToolForm form,
+    std::vector<std::string> names,
+    bool in_pieces
+)
+    : form_(form),
+      names_(std::move(names)),
+      teller_(in_pieces ? std::make_unique<ToolCallTeller>() : nullptr) {}
+
+ToolCallReader::~ToolCallReader() = default;
+ToolCallReader::ToolCallReader(ToolCallReader&&) noexcept = default;
+ToolCallReader& ToolCallReader::operator=(ToolCallReader&&) noexcept = default;
 
 ToolText ToolCallReader::feed(std::string_view text) {
   hold(text, false);
@@ -137,9 +148,8 @@ ToolText ToolCallReader::feed(
     const data::Tokenizer& tokenizer,
     std::span<const std::int32_t> stop_ids
 ) {
-  if (!token.text.empty() || !tokenizer.is_special(token.id)) {
-    return feed(token.text);
-  }
+  if (!tokenizer.is_special(token.id)) return feed(token.text);
+  hold(token.text, false);
   const bool ends = std::ranges::find(stop_ids, token.id) != stop_ids.end();
   const std::string mark = tokenizer.id_to_token(token.id).value_or("");
   if (!ends && holds_mark(form_, mark)) hold(mark, true);
@@ -169,6 +179,7 @@ bool ToolCallReader::drop_begun_call() {
       !attempt(true).calls.empty()) {
     return false;
   }
+  // What was told of it stays, without an end.
   drop(held_.size());
   space_.clear();
   return true;
@@ -182,8 +193,12 @@ void ToolCallReader::advance(bool last, ToolText& out) {
     drop(sure);
     if (open == kNone) return;
     Attempt found = attempt(last);
+    if (teller_) tell(last, found, out);
     if (found.size == 0) return;
-    if (found.calls.empty()) {
+    if (found.told) {
+      space_.clear();
+      called_ = at_edge_ = true;
+    } else if (found.calls.empty()) {
       show(found.size, out);
       at_edge_ = false;
     } else {
@@ -193,6 +208,27 @@ void ToolCallReader::advance(bool last, ToolText& out) {
     }
     drop(found.size);
   }
+}
+
+// What of the calls can be told. Those that were begun are calls, whatever
+// becomes of them.
+void ToolCallReader::tell(bool last, Attempt& found, ToolText& out) {
+  teller_->look(form_, held_, names_, out.pieces);
+  const std::size_t told = teller_->told();
+  if (told == 0 && found.calls.empty()) return;
+  if (found.size == 0 && !last) return;
+  teller_->end(out.pieces);
+  for (std::size_t i = told; i < found.calls.size(); ++i) {
+    ToolCall& call = found.calls[i];
+    out.pieces.push_back(
+        {.begins = true, .name = std::move(call.name), .id = std::move(call.id)}
+    );
+    out.pieces.push_back({.arguments = std::move(call.arguments)});
+    out.pieces.push_back({.ends = true});
+  }
+  if (found.calls.empty()) found.size = last ? held_.size() : teller_->size();
+  found.calls.clear();
+  found.told = true;
 }
 
 // Where a call may begin; before `sure`, or anywhere when there is none, text
@@ -343,6 +379,7 @@ void ToolCallReader::drop(std::size_t size) {
       hidden_.begin(), hidden_.begin() + static_cast<std::ptrdiff_t>(size)
   );
   scan_ = {};
+  if (teller_) *teller_ = {};
 }
 
 Json tool_call_json(const ToolCall& call, const std::string& id) {

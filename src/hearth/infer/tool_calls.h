@@ -42,23 +42,44 @@ struct ToolCall {
   friend bool operator==(const ToolCall&, const ToolCall&) = default;
 };
 
-// What may be shown now, and the calls that are complete now.
+// A part of a call. One that begins has name and id, and is the next; what has
+// arguments belongs to the one that began last.
+struct ToolCallPiece {
+  bool begins = false, ends = false;
+  std::string name = {}, id = {}, arguments = {};
+};
+
+// What may be shown now, and the calls that are complete now; of a reader that
+// tells them in pieces, the pieces.
 struct ToolText {
   std::string text;
   std::vector<ToolCall> calls;
-  bool cut = false;  // a call was begun and dropped
+  std::vector<ToolCallPiece> pieces;
+  bool cut = false;  // a call was begun and is not whole
 };
+
+class ToolCallTeller;
 
 class ToolCallReader {
  public:
   // `names` of the tools on offer. The llama form has no mark around a call,
   // so there a call must name one of them (any, when there are none).
-  explicit ToolCallReader(ToolForm form, std::vector<std::string> names = {});
+  // in_pieces: calls are told as they come, and what was told of one stays
+  // told, though it turn out broken.
+  explicit ToolCallReader(
+      ToolForm form,
+      std::vector<std::string> names = {},
+      bool in_pieces = false
+  );
+  ~ToolCallReader();
+  ToolCallReader(ToolCallReader&&) noexcept;
+  ToolCallReader& operator=(ToolCallReader&&) noexcept;
 
   ToolText feed(std::string_view text);
-  // The same for a token as it was made. Special tokens are no text; one that
-  // marks calls ("<|python_tag|>", "[TOOL_CALLS]") and does not end the answer
-  // is read as its spelling, and not shown where no call comes of it.
+  // The same for a token as it was made. Special tokens are no text (what they
+  // have was held back and stands before them); one that marks calls
+  // ("<|python_tag|>", "[TOOL_CALLS]") and does not end the answer is read as
+  // its spelling, and not shown where no call comes of it.
   ToolText feed(
       const GeneratedToken& token,
       const data::Tokenizer& tokenizer,
@@ -82,9 +103,11 @@ class ToolCallReader {
   struct Attempt {
     std::size_t size = 0;
     std::vector<ToolCall> calls;
+    bool told = false;  // in pieces, all of it
   };
 
   void advance(bool last, ToolText& out);
+  void tell(bool last, Attempt& found, ToolText& out);
   std::size_t find_open(bool last, std::size_t& sure) const;
   bool drop_begun_call();
   Attempt attempt(bool last);
@@ -105,6 +128,7 @@ class ToolCallReader {
   bool at_edge_ = true;  // nothing but blanks since the beginning or a call
   bool called_ = false;
   Scan scan_;
+  std::unique_ptr<ToolCallTeller> teller_;  // null: calls are whole
 };
 
 // A call in OpenAI's form; `id` where the model gave none.
@@ -125,21 +149,41 @@ std::vector<std::string> tool_names(const Json& tools);
 std::string_view tool_call_mark(ToolForm form);
 
 // One call or, with `several`, more, and nothing else, in the model's form;
-// arguments by each tool's schema (any object where there is none). `name`
+// arguments by each tool's schema ({} where it lists no parameters). `name`
 // narrows it to one tool; empty: any of them. Throws UsageError for a name
 // that is not on offer and for what grammar_of_schema refuses.
 std::shared_ptr<const Grammar> grammar_of_tool_call(
     ToolForm form,
     const Json& tools,
     std::string_view name = {},
-    bool several = false
+    bool several = false,
+    const GrammarOptions& options = {}
 );
 // The same for what follows the first mark, where the form has one. Tools that
-// are not strict take any object.
+// are not strict take any object. A tool that says "strict" is held strictly
+// whatever the options say.
 std::shared_ptr<const Grammar> grammar_after_tool_call_mark(
     ToolForm form,
     const Json& tools,
-    bool several
+    bool several,
+    const GrammarOptions& options = {}
+);
+
+// Calls as the function above has them, with their mark, or else one JSON value
+// of this schema; any object, where it is null.
+std::shared_ptr<const Grammar> grammar_of_calls_or_json(
+    ToolForm form,
+    const Json& tools,
+    const Json* schema,
+    bool several,
+    const GrammarOptions& options = {}
+);
+// Such calls, or text that begins like none: of a form without a mark.
+std::shared_ptr<const Grammar> grammar_of_calls_or_text(
+    ToolForm form,
+    const Json& tools,
+    bool several,
+    const GrammarOptions& options = {}
 );
 
 }  // namespace hearth::infer

@@ -231,10 +231,38 @@ TEST(ToolCalls, TheGrammarDemandsACallThatIsRead) {
                             : form == ToolForm::mistral ? "]"
                                                         : "";
     for (const char c :
-         begin + R"({"name": "a", ")" + key + R"(": {"x": 1}})" + end) {
+         begin + R"({"name": "a", ")" + key + R"(": {}})" + end) {
       state.accept(static_cast<unsigned char>(c));
     }
     EXPECT_TRUE(state.must_end());
+  }
+}
+
+// A schema that lists no property takes any; a tool that lists no parameter
+// has none.
+TEST(ToolCalls, AToolWithoutParametersIsCalledWithNone) {
+  const auto reads = [](const char* function, const std::string& arguments) {
+    const Json tools = {
+        {{"type", "function"}, {"function", Json::parse(function)}}
+    };
+    return is_whole_text(
+        *grammar_of_tool_call(ToolForm::llama, tools),
+        R"({"name": "f", "parameters": )" + arguments + "}"
+    );
+  };
+  for (const char* none :
+       {R"({"name": "f"})", R"({"name": "f", "parameters": null})",
+        R"({"name": "f", "parameters": {"type": "object", "properties": {}}})",
+        R"({"name": "f", "parameters": {"properties": {}, "title": "F"}})"}) {
+    EXPECT_TRUE(reads(none, "{}")) << none;
+    EXPECT_FALSE(reads(none, R"({"x":1})")) << none;
+  }
+  for (const char* any :
+       {R"({"name": "f", "parameters": {"type": "object"}})",
+        R"({"name": "f", "parameters": {"properties": {},
+            "additionalProperties": true}})"}) {
+    EXPECT_TRUE(reads(any, "{}")) << any;
+    EXPECT_TRUE(reads(any, R"({"x":1})")) << any;
   }
 }
 

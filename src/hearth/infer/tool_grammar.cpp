@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/infer/grammar/compiled.h"
 #include "hearth/infer/grammar/recent.h"
 #include "hearth/infer/grammar/schema_impl.h"
 #include "hearth/infer/tool_calls.h"
@@ -53,20 +52,47 @@ Form form_of(ToolForm form) {
   );
 }
 
+// What is asked of the calls, and what making the grammar counts to.
+struct Wanted {
+  std::string_view name;  // empty: any of them
+  bool several = false;
+  bool after_mark = false;
+  bool strict_only = false;  // the others' arguments are any object
+  bool strict = true;        // of each schema; see GrammarOptions
+};
+
+// A tool that lists no parameters has none: a schema that lists no properties
+// would take any.
+bool takes_nothing(const Json& parameters) {
+  const auto properties = parameters.find("properties");
+  return parameters.is_object() && properties != parameters.end() &&
+         *properties == Json::object() &&
+         !parameters.contains("additionalProperties") &&
+         !parameters.contains("required");
+}
+
 ExprPtr arguments_of(
     const Json& function,
-    bool strict_only,
-    grammar::Rules& rules
+    const Wanted& wanted,
+    grammar::Rules& rules,
+    Effort& effort
 ) {
   const auto found = function.find("parameters");
   const auto strict = function.find("strict");
-  const bool held =
-      !strict_only || (strict != function.end() && *strict == true);
-  if (found == function.end() || found->is_null() || !held) {
+  const bool own_strict = strict != function.end() && *strict == true;
+  if (wanted.strict_only && !own_strict) {
     return grammar::call(grammar::add_any_json(rules).object);
   }
+  if (found == function.end() || found->is_null()) return grammar::text("{}");
+  Json parameters = *found;
+  if (takes_nothing(parameters)) parameters["additionalProperties"] = false;
   try {
-    return grammar::call(grammar::SchemaReader(*found).read(rules));
+    return grammar::call(
+        grammar::SchemaReader(parameters, wanted.strict || own_strict, effort)
+            .read(rules)
+    );
+  } catch (const EffortError&) {
+    throw;
   } catch (const UsageError& error) {
     throw UsageError(
         fmt::format(
@@ -78,18 +104,13 @@ ExprPtr arguments_of(
   }
 }
 
-struct Wanted {
-  std::string_view name;  // empty: any of them
-  bool several = false;
-  bool after_mark = false;  // and only strict tools are held to their schemas
-};
-
 // Each call, without what comes before it.
 ExprPtr calls_of(
     const Form& parts,
     const Json& tools,
     const Wanted& wanted,
-    grammar::Rules& rules
+    grammar::Rules& rules,
+    Effort& effort
 ) {
   std::vector<ExprPtr> ways;
   for (const Json& tool : tools) {
@@ -103,7 +124,7 @@ ExprPtr calls_of(
                      "{{\"name\": {}, \"{}\": ", to_json_line(own), parts.key
                  )
              ),
-             arguments_of(function, wanted.after_mark, rules),
+             arguments_of(function, wanted, rules, effort),
              grammar::text(fmt::format("}}{}", parts.after))}
         )
     );
@@ -122,14 +143,15 @@ ExprPtr calls_of(
   );
 }
 
-std::shared_ptr<const Grammar> make_grammar(
+grammar::Rules make_rules(
     const Form& parts,
     std::string_view mark,
     const Json& tools,
-    const Wanted& wanted
+    const Wanted& wanted,
+    Effort& effort
 ) {
   grammar::Rules rules;
-  const ExprPtr call = calls_of(parts, tools, wanted, rules);
+  const ExprPtr call = calls_of(parts, tools, wanted, rules, effort);
   std::vector<ExprPtr> all;
   // What stands between the mark and the call, which a token may have taken
   // with the mark or left out.
@@ -158,7 +180,64 @@ std::shared_ptr<const Grammar> make_grammar(
   }
   all.push_back(grammar::text(parts.end));
   rules.root = rules.add("tool calls", grammar::sequence(std::move(all)));
-  return std::make_shared<const Grammar>(rules, kWho);
+  return rules;
+}
+
+// Text whose first character, blanks aside, does not begin a call.
+ExprPtr other_text() {
+  const auto any = grammar::chars(grammar::all_but({}));
+  const auto blank = grammar::chars(
+      grammar::normal_ranges({{U' ', U' '}, {U'\t', U'\n'}, {U'\r', U'\r'}})
+  );
+  const auto first = grammar::chars(
+      grammar::all_but(
+          grammar::normal_ranges(
+              {{U' ', U' '},
+               {U'\t', U'\n'},
+               {U'\r', U'\r'},
+               {U'{', U'{'},
+               {U';', U';'}}
+          )
+      )
+  );
+  return grammar::sequence(
+      {grammar::repeat(blank, 0, grammar::kNoLimit),
+       grammar::optional(
+           grammar::sequence(
+               {first, grammar::repeat(any, 0, grammar::kNoLimit)}
+           )
+       )}
+  );
+}
+
+// Calls or what `other` adds to the rules.
+template <class Other>
+std::shared_ptr<const Grammar> calls_or(
+    ToolForm form,
+    const Json& tools,
+    bool several,
+    const GrammarOptions& options,
+    const std::string& what,
+    Other other
+) {
+  const Form parts = form_of(form);
+  tool_names(tools);
+  const std::string key = fmt::format(
+      "tools or {} {} {} {} {}", tool_form_name(form), several, options.strict,
+      to_json_line(tools), what
+  );
+  const Wanted wanted{
+      .name = {},
+      .several = several,
+      .strict_only = true,
+      .strict = options.strict
+  };
+  return grammar::recent_grammar(key, kWho, options.effort, [&](Effort& used) {
+    grammar::Rules rules = make_rules(parts, {}, tools, wanted, used);
+    std::vector<ExprPtr> ways{grammar::call(rules.root), other(rules, used)};
+    rules.root = rules.add("an answer", grammar::choice(std::move(ways)));
+    return rules;
+  });
 }
 
 }  // namespace
@@ -178,36 +257,74 @@ std::shared_ptr<const Grammar> grammar_of_tool_call(
     ToolForm form,
     const Json& tools,
     std::string_view name,
-    bool several
+    bool several,
+    const GrammarOptions& options
 ) {
   const Form parts = form_of(form);
   tool_names(tools);  // refuses what is no list of tools
   const std::string key = fmt::format(
-      "tools {} {} {} {}", tool_form_name(form), several,
+      "tools {} {} {} {} {}", tool_form_name(form), several, options.strict,
       to_json_line(std::string(name)), to_json_line(tools)
   );
-  return grammar::recent_grammar(key, [&] {
-    return make_grammar(parts, {}, tools, {.name = name, .several = several});
+  const Wanted wanted{
+      .name = name, .several = several, .strict = options.strict
+  };
+  return grammar::recent_grammar(key, kWho, options.effort, [&](Effort& used) {
+    return make_rules(parts, {}, tools, wanted, used);
   });
 }
 
 std::shared_ptr<const Grammar> grammar_after_tool_call_mark(
     ToolForm form,
     const Json& tools,
-    bool several
+    bool several,
+    const GrammarOptions& options
 ) {
   const Form parts = form_of(form);
   tool_names(tools);
   const std::string key = fmt::format(
-      "tools after mark {} {} {}", tool_form_name(form), several,
-      to_json_line(tools)
+      "tools after mark {} {} {} {}", tool_form_name(form), several,
+      options.strict, to_json_line(tools)
   );
-  return grammar::recent_grammar(key, [&] {
-    return make_grammar(
-        parts, tool_call_mark(form), tools,
-        {.several = several, .after_mark = true}
-    );
+  const Wanted wanted{
+      .name = {},
+      .several = several,
+      .after_mark = true,
+      .strict_only = true,
+      .strict = options.strict
+  };
+  return grammar::recent_grammar(key, kWho, options.effort, [&](Effort& used) {
+    return make_rules(parts, tool_call_mark(form), tools, wanted, used);
   });
+}
+
+std::shared_ptr<const Grammar> grammar_of_calls_or_json(
+    ToolForm form,
+    const Json& tools,
+    const Json* schema,
+    bool several,
+    const GrammarOptions& options
+) {
+  const std::string what =
+      schema == nullptr ? "json" : "schema " + to_json_line(*schema);
+  const auto json = [&](grammar::Rules& rules, Effort& effort) {
+    if (schema == nullptr) {
+      return grammar::call(grammar::add_any_json(rules).object);
+    }
+    grammar::SchemaReader reader(*schema, options.strict, effort);
+    return grammar::call(reader.read(rules));
+  };
+  return calls_or(form, tools, several, options, what, json);
+}
+
+std::shared_ptr<const Grammar> grammar_of_calls_or_text(
+    ToolForm form,
+    const Json& tools,
+    bool several,
+    const GrammarOptions& options
+) {
+  const auto text = [](grammar::Rules&, Effort&) { return other_text(); };
+  return calls_or(form, tools, several, options, "text", text);
 }
 
 }  // namespace hearth::infer

@@ -3,6 +3,10 @@
 // another rule and comes back. Every state can still reach the end of its
 // rule: what cannot is cut off here, so that a text that has not failed can
 // always be finished.
+//
+// A part that is repeated many times has its edges once. Its states for the
+// first, second, ... time are numbers beyond those of all others, and a number
+// says which time it is: a bound of 100,000 takes no more room than one of 5.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/effort.h"
 #include "hearth/infer/grammar/expr.h"
 
 namespace hearth::infer::grammar {
@@ -34,35 +39,111 @@ struct RuleEntry {
   bool may_be_empty = false;
 };
 
+inline ByteEdge shifted(ByteEdge edge, StateId by) {
+  edge.to += by;
+  return edge;
+}
+inline CallEdge shifted(CallEdge edge, StateId by) {
+  edge.back += by;
+  return edge;
+}
+inline StateId shifted(StateId state, StateId by) {
+  return state + by;
+}
+
+// Edges as they are of one of the times that they stand for.
+template <typename Edge>
+class Edges {
+ public:
+  class Iterator {
+   public:
+    Iterator(const Edge* at, StateId shift) : at_(at), shift_(shift) {}
+    Edge operator*() const { return shifted(*at_, shift_); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+   private:
+    const Edge* at_;
+    StateId shift_;
+  };
+
+  Edges(std::span<const Edge> edges, StateId shift)
+      : edges_(edges), shift_(shift) {}
+  Iterator begin() const { return {edges_.data(), shift_}; }
+  Iterator end() const { return {edges_.data() + edges_.size(), shift_}; }
+  bool empty() const { return edges_.empty(); }
+  std::size_t size() const { return edges_.size(); }
+
+ private:
+  std::span<const Edge> edges_;
+  StateId shift_;
+};
+
 class Automaton {
  public:
   // The end of the whole text; nothing leaves it.
   static constexpr StateId kDone = 0;
-  static constexpr std::size_t kMaxStates = std::size_t{1} << 19;
+  // Of states with edges of their own, and of all.
+  static constexpr std::size_t kMaxStates = std::size_t{1} << 18;
+  static constexpr std::int64_t kMaxNumbers = std::int64_t{1} << 30;
 
   // Throws UsageError, begun with `who`: a rule that calls itself before it
   // reads a byte, rules that no finite text satisfies, too many states.
-  Automaton(const Rules& rules, const std::string& who);
+  Automaton(const Rules& rules, const std::string& who, Effort& effort);
 
-  std::size_t size() const { return ends_.size(); }
-  std::span<const ByteEdge> bytes(StateId state) const {
-    return part(bytes_, byte_begin_, state);
+  // Where the edges of a state are.
+  struct Row {
+    StateId at = 0;
+    StateId shift = 0;
+    StateId out = -1;  // it leads there as well, without a byte
+  };
+  Row row(StateId state) const {
+    return state < first_number_ ? Row{state, 0, -1} : counted_row(state);
   }
-  std::span<const CallEdge> calls(StateId state) const {
-    return part(calls_, call_begin_, state);
+  Edges<ByteEdge> bytes(Row row) const {
+    return {part(bytes_, byte_begin_, row.at), row.shift};
   }
-  // States reached without a byte.
-  std::span<const StateId> skips(StateId state) const {
-    return part(skips_, skip_begin_, state);
+  Edges<CallEdge> calls(Row row) const {
+    return {part(calls_, call_begin_, row.at), row.shift};
   }
-  bool ends_rule(StateId state) const {
-    return ends_[static_cast<std::size_t>(state)] != 0;
+  // States reached without a byte; and row.out.
+  Edges<StateId> skips(Row row) const {
+    return {part(skips_, skip_begin_, row.at), row.shift};
+  }
+  bool ends_rule(Row row) const {
+    return ends_[static_cast<std::size_t>(row.at)] != 0;
   }
   // It ends its rule and leads nowhere else.
   bool only_ends(StateId state) const {
-    return ends_rule(state) && bytes(state).empty() && calls(state).empty() &&
-           skips(state).empty();
+    const Row at = row(state);
+    return ends_rule(at) && bytes(at).empty() && calls(at).empty() &&
+           skips(at).empty();
   }
+  // States with edges of their own: every edge leaves one of them.
+  std::size_t size() const { return ends_.size(); }
+
+  // A state from which exactly the same texts of up to `bytes` bytes lead on,
+  // however often its part was repeated before: where no bound is near.
+  StateId like(StateId state, std::size_t bytes) const;
+
+  // A part that is counted: the states of its nth time begin at the number
+  // begin + n * size, and have the edges of first, first + 1, ...; the state
+  // first + size stands for the first of the next time.
+  struct Loop {
+    StateId begin = 0, first = 0, size = 0, to = 0;
+    std::int32_t min = 0, max = 0;
+    bool may_be_empty = false;
+  };
+  std::span<const Loop> loops() const { return loops_; }
+  // The same state with edges of its own, whichever time it is: the first of
+  // any time but the first is the one that stands for the next.
+  StateId uncounted(StateId state) const;
+  // Where a counted part may be left from such a state; -1: it may not.
+  StateId way_out(StateId uncounted) const;
+
   const RuleEntry& rule(std::int32_t id) const {
     return rules_[static_cast<std::size_t>(id)];
   }
@@ -82,8 +163,14 @@ class Automaton {
     const auto at = static_cast<std::size_t>(state);
     return std::span(edges).subspan(begin[at], begin[at + 1] - begin[at]);
   }
+  const Loop& loop_of(StateId number) const;
+  // The one that has this state, which has edges of its own; null: none.
+  const Loop* loop_with(StateId state) const;
+  Row counted_row(StateId number) const;
   void set_classes();
 
+  std::vector<Loop> loops_;
+  StateId first_number_ = 0;
   std::vector<ByteEdge> bytes_;
   std::vector<CallEdge> calls_;
   std::vector<StateId> skips_;

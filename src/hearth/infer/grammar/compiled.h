@@ -16,12 +16,13 @@ namespace hearth::infer {
 class Grammar {
  public:
   // `who` begins the messages of what is thrown: "[infer.grammar_of_regex]".
-  Grammar(const grammar::Rules& rules, const std::string& who)
-      : automaton_(rules, who) {}
+  Grammar(const grammar::Rules& rules, const std::string& who, Effort& effort)
+      : automaton_(rules, who, effort) {}
 
   const grammar::Automaton& automaton() const { return automaton_; }
   std::shared_ptr<grammar::StateMasks> masks(
-      const std::shared_ptr<const GrammarVocabulary>& vocabulary
+      const std::shared_ptr<const GrammarVocabulary>& vocabulary,
+      Effort& effort
   ) const;
 
  private:

@@ -1,11 +1,12 @@
 #pragma once
 // Whether a text at the end of a token can still be finished with whole
-// tokens. Where every byte of the grammar is a token by itself it always can;
-// a vocabulary that lacks some may lead a text to where nothing follows.
+// tokens. Where tokens of one byte lead to the end from everywhere it always
+// can; a vocabulary that lacks some may lead a text to where nothing follows.
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <unordered_map>
 
+#include "hearth/base/effort.h"
 #include "hearth/infer/grammar/automaton.h"
 #include "hearth/infer/grammar/vocabulary.h"
 
@@ -21,16 +22,24 @@ class Completions {
     bool inside = false;
   };
 
-  Completions(const Automaton& automaton, const GrammarVocabulary& vocabulary);
+  Completions(
+      const Automaton& automaton,
+      const GrammarVocabulary& vocabulary,
+      Effort& effort
+  );
 
   // Every text can be finished, and leaving() may not be asked.
-  bool always() const { return leaving_.empty(); }
+  bool always() const { return always_; }
+  // Of a state with edges of its own (Automaton::uncounted). Where there were
+  // too many to be looked at, everything is thought possible.
   Leaving leaving(StateId state) const {
-    return leaving_[static_cast<std::size_t>(state)];
+    const auto found = leaving_.find(state);
+    return found == leaving_.end() ? Leaving{true, true} : found->second;
   }
 
  private:
-  std::vector<Leaving> leaving_;  // by state
+  bool always_;
+  std::unordered_map<StateId, Leaving> leaving_;
 };
 
 }  // namespace hearth::infer::grammar

@@ -1,7 +1,12 @@
 #include "hearth/infer/grammar/expr.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "hearth/base/error.h"
 
 namespace hearth::infer::grammar {
 namespace {
@@ -12,27 +17,66 @@ std::shared_ptr<Expr> make(Expr::Kind kind) {
   return made;
 }
 
+// What is known of the whole by its parts.
+void count_parts(Expr& made) {
+  std::size_t sum = 0;
+  for (const ExprPtr& part : made.parts) {
+    made.depth = std::max(made.depth, part->depth + 1);
+    made.calls = made.calls || part->calls;
+    sum = std::min(kHugeSize, sum + part->size);
+  }
+  made.size = std::max<std::size_t>(1, sum);
+  if (made.depth > kMaxExprDepth) {
+    throw UsageError(
+        fmt::format(
+            "[infer.grammar] expressions must nest at most {} deep",
+            kMaxExprDepth
+        )
+    );
+  }
+}
+
 // Parts of the same kind are taken in, so that a choice of choices is one.
+std::vector<ExprPtr> flat(Expr::Kind kind, std::vector<ExprPtr> parts) {
+  std::vector<ExprPtr> all;
+  all.reserve(parts.size());
+  for (ExprPtr& part : parts) {
+    if (part->kind == kind) {
+      all.insert(all.end(), part->parts.begin(), part->parts.end());
+    } else {
+      all.push_back(std::move(part));
+    }
+  }
+  return all;
+}
+
 ExprPtr join(Expr::Kind kind, std::vector<ExprPtr> parts) {
   if (parts.size() == 1) return std::move(parts.front());
   auto made = make(kind);
-  for (ExprPtr& part : parts) {
-    if (part->kind == kind) {
-      made->parts.insert(
-          made->parts.end(), part->parts.begin(), part->parts.end()
-      );
-    } else {
-      made->parts.push_back(std::move(part));
-    }
-  }
+  made->parts = flat(kind, std::move(parts));
+  count_parts(*made);
   return made;
 }
 
 }  // namespace
 
+Expr::~Expr() {
+  std::vector<ExprPtr> dying = std::move(parts);
+  while (!dying.empty()) {
+    const ExprPtr one = std::move(dying.back());
+    dying.pop_back();
+    if (!one || one.use_count() > 1 || one->parts.empty()) continue;
+    // Nobody else has it, so its parts may be taken before it goes.
+    auto& below = const_cast<Expr&>(*one).parts;
+    std::move(below.begin(), below.end(), std::back_inserter(dying));
+    below.clear();
+  }
+}
+
 ExprPtr text(std::string_view bytes) {
   auto made = make(bytes.empty() ? Expr::Kind::sequence : Expr::Kind::bytes);
   made->bytes = bytes;
+  made->size = std::max<std::size_t>(1, bytes.size());
   return made;
 }
 
@@ -50,6 +94,7 @@ ExprPtr chars(std::vector<CodeRange> ranges) {
   if (whole.empty()) return choice({});
   auto made = make(Expr::Kind::chars);
   made->chars = std::move(whole);
+  if (made->chars.back().last >= 0x80) made->size = 6 + made->chars.size();
   return made;
 }
 
@@ -57,16 +102,38 @@ ExprPtr sequence(std::vector<ExprPtr> parts) {
   return join(Expr::Kind::sequence, std::move(parts));
 }
 
+// Classes of characters that stand beside each other are one class.
 ExprPtr choice(std::vector<ExprPtr> parts) {
-  return join(Expr::Kind::choice, std::move(parts));
+  std::vector<ExprPtr> all = flat(Expr::Kind::choice, std::move(parts));
+  const auto is_class = [](const ExprPtr& part) {
+    return part->kind == Expr::Kind::chars;
+  };
+  if (std::count_if(all.begin(), all.end(), is_class) > 1) {
+    std::vector<CodeRange> ranges;
+    for (const ExprPtr& part : all) {
+      ranges.insert(ranges.end(), part->chars.begin(), part->chars.end());
+    }
+    std::erase_if(all, is_class);
+    all.push_back(chars(std::move(ranges)));
+  }
+  return join(Expr::Kind::choice, std::move(all));
 }
 
 ExprPtr repeat(ExprPtr part, int min, int max) {
   if (min == 1 && max == 1) return part;
+  if (max == 0) return sequence({});
+  if (part->kind == Expr::Kind::repeat && part->min == 0) {
+    // (x?){2,9} is x{0,9}, and (x*){2,9} is x*.
+    if (part->max == 1) return repeat(part->parts.front(), 0, max);
+    if (part->max == kNoLimit) return part;
+  }
   auto made = make(Expr::Kind::repeat);
   made->parts = {std::move(part)};
   made->min = min;
   made->max = max;
+  count_parts(*made);
+  const auto times = static_cast<std::size_t>(std::max({min, max, 1}));
+  made->size = std::min(kHugeSize, made->size * times + 1);
   return made;
 }
 
@@ -77,6 +144,7 @@ ExprPtr optional(ExprPtr part) {
 ExprPtr call(int rule) {
   auto made = make(Expr::Kind::rule);
   made->rule = rule;
+  made->calls = true;
   return made;
 }
 

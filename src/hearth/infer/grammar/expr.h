@@ -1,6 +1,7 @@
 #pragma once
 // What every front end produces: named rules whose bodies are expressions over
 // bytes and characters. Nothing here runs; automaton.h compiles it.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,7 +36,24 @@ struct Expr {
   std::vector<ExprPtr> parts;    // one of a repeat
   int min = 0, max = 0;          // of a repeat; max may be kNoLimit
   int rule = -1;
+  // Of the whole expression, known when it is made: how deep it nests, about
+  // how many states it takes (a call: one), and whether it calls rules.
+  int depth = 1;
+  std::size_t size = 1;
+  bool calls = false;
+
+  Expr() = default;
+  // Does not recurse, however deep it is.
+  ~Expr();
+  Expr(const Expr&) = delete;
+  Expr& operator=(const Expr&) = delete;
 };
+
+// No expression nests deeper: its maker throws UsageError. Whatever walks
+// expressions by recursion fits the 512 KiB stack of a thread on macOS.
+constexpr int kMaxExprDepth = 1000;
+// Sizes stop here.
+constexpr std::size_t kHugeSize = std::size_t{1} << 30;
 
 ExprPtr text(std::string_view bytes);
 // Surrogates are left out: no UTF-8 text has them.

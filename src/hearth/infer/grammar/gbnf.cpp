@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "hearth/infer/grammar/compiled.h"
+#include "hearth/infer/grammar.h"
 #include "hearth/infer/grammar/front_ends.h"
 #include "hearth/infer/grammar/recent.h"
 #include "hearth/infer/grammar/source_text.h"
@@ -16,6 +16,7 @@ namespace grammar {
 namespace {
 
 constexpr const char* kWho = "[infer.grammar_of_gbnf]";
+constexpr std::size_t kMaxRuleName = 256;
 
 bool is_name(char32_t c) {
   return (c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z') ||
@@ -55,9 +56,15 @@ class Parser {
   }
 
   std::string name() {
+    const std::size_t at = text_.at();
     std::string name;
     while (!text_.at_end() && is_name(text_.peek())) {
       name += static_cast<char>(text_.take());
+    }
+    if (name.size() > kMaxRuleName) {
+      text_.fail_at(
+          at, fmt::format("a name must have at most {} letters", kMaxRuleName)
+      );
     }
     return name;
   }
@@ -252,18 +259,22 @@ class Parser {
 
 }  // namespace
 
-Rules gbnf_rules(std::string_view source) {
+Rules gbnf_rules(std::string_view source, Effort& effort) {
+  // Every character is looked at a few times at most.
+  effort.spend(source.size());
   return Parser(source).parse();
 }
 
 }  // namespace grammar
 
-std::shared_ptr<const Grammar> grammar_of_gbnf(std::string_view source) {
-  return grammar::recent_grammar("gbnf " + std::string(source), [&] {
-    return std::make_shared<const Grammar>(
-        grammar::gbnf_rules(source), grammar::kWho
-    );
-  });
+std::shared_ptr<const Grammar> grammar_of_gbnf(
+    std::string_view source,
+    Effort* effort
+) {
+  return grammar::recent_grammar(
+      "gbnf " + std::string(source), grammar::kWho, effort,
+      [&](Effort& used) { return grammar::gbnf_rules(source, used); }
+  );
 }
 
 }  // namespace hearth::infer

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "hearth/data/tokenizer/utf8.h"
+#include "hearth/infer/grammar/utf8_ranges.h"
 
 namespace hearth::infer::grammar {
 namespace {
@@ -56,23 +57,41 @@ std::string escape_of(char32_t code) {
   }
 }
 
-// Names as a tree of characters.
+ExprPtr character(char32_t code) {
+  std::string bytes;
+  append_utf8(code, bytes);
+  return text(bytes);
+}
+
+// Names as a tree of characters; its leaves are ends.
 struct NameTree {
   std::map<char32_t, std::unique_ptr<NameTree>> next;
   bool ends = false;
 };
 
-ExprPtr outside(const NameTree& tree) {
+// From the root to where a text leaves the tree by a character.
+ExprPtr leaving(const NameTree& tree) {
   std::vector<CodeRange> known;
   std::vector<ExprPtr> ways;
   for (const auto& [code, below] : tree.next) {
     known.push_back({code, code});
-    ways.push_back(sequence({chars({{code, code}}), outside(*below)}));
+    if (below->next.empty()) {
+      ways.push_back(sequence({character(code), chars(kPlain)}));
+    } else {
+      ways.push_back(sequence({character(code), leaving(*below)}));
+    }
   }
-  ways.push_back(sequence(
-      {chars(intersection(kPlain, all_but(std::move(known)))),
-       repeat(chars(kPlain), 0, kNoLimit)}
-  ));
+  ways.push_back(chars(intersection(kPlain, all_but(std::move(known)))));
+  return choice(std::move(ways));
+}
+
+// From the root to where a text may end without having left the tree.
+ExprPtr stopping(const NameTree& tree) {
+  std::vector<ExprPtr> ways;
+  for (const auto& [code, below] : tree.next) {
+    if (below->next.empty()) continue;
+    ways.push_back(sequence({character(code), stopping(*below)}));
+  }
   if (!tree.ends) ways.push_back(sequence({}));
   return choice(std::move(ways));
 }
@@ -168,7 +187,11 @@ ExprPtr json_other_name(const std::vector<std::string>& taken) {
     }
     at->ends = true;
   }
-  return sequence({text("\""), outside(tree), text("\"")});
+  const ExprPtr more = repeat(chars(kPlain), 0, kNoLimit);
+  return sequence(
+      {text("\""), choice({sequence({leaving(tree), more}), stopping(tree)}),
+       text("\"")}
+  );
 }
 
 ExprPtr json_integer() {

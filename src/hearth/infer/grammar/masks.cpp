@@ -53,14 +53,17 @@ struct Uncharged {
 
 StateMasks::StateMasks(
     const Automaton& automaton,
-    const GrammarVocabulary& vocabulary
+    const GrammarVocabulary& vocabulary,
+    Effort& effort
 )
     : automaton_(&automaton),
       vocabulary_(&vocabulary),
-      completions_(automaton, vocabulary),
+      completions_(automaton, vocabulary, effort),
       stacks_(std::make_unique<Stacks>(automaton)) {}
 
 std::shared_ptr<const StateMask> StateMasks::of(StateId state, Effort* effort) {
+  // In a long text most places are like each other: no token reaches a bound.
+  state = automaton_->like(state, vocabulary_->max_depth());
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(state);
   if (found != known_.end()) return found->second;

@@ -41,7 +41,11 @@ class StateMasks {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{32} << 20;
 
-  StateMasks(const Automaton& automaton, const GrammarVocabulary& vocabulary);
+  StateMasks(
+      const Automaton& automaton,
+      const GrammarVocabulary& vocabulary,
+      Effort& effort
+  );
   // Making one that is not known yet is charged to the effort.
   std::shared_ptr<const StateMask> of(StateId state, Effort* effort);
   // Null where every text can be finished.

@@ -38,12 +38,29 @@ class Index {
 
 }  // namespace
 
-std::vector<bool> reach_end(const Network& network, bool with_bytes) {
+std::vector<Network::Skip> Network::paths() const {
+  std::vector<Skip> all = skips;
+  for (const Loop& loop : loops) {
+    all.push_back({loop.from, loop.first});
+    all.push_back({loop.next, loop.first});
+    all.push_back({loop.next, loop.to});
+    if (loop.min == 0) all.push_back({loop.first, loop.to});
+  }
+  return all;
+}
+
+std::vector<bool> reach_end(
+    const Network& network,
+    bool with_bytes,
+    Effort& effort
+) {
   const std::size_t states = at(network.states);
+  const std::vector<Network::Skip> paths = network.paths();
+  effort.spend(states + paths.size() + network.bytes.size());
   const Index bytes(states, network.bytes, [](const auto& e) {
     return e.edge.to;
   });
-  const Index skips(states, network.skips, [](const auto& e) { return e.to; });
+  const Index skips(states, paths, [](const auto& e) { return e.to; });
   const Index backs(states, network.calls, [](const auto& e) {
     return e.edge.back;
   });
@@ -64,7 +81,7 @@ std::vector<bool> reach_end(const Network& network, bool with_bytes) {
     if (with_bytes) {
       for (const auto i : bytes.of(state)) add(network.bytes[i].from);
     }
-    for (const auto i : skips.of(state)) add(network.skips[i].from);
+    for (const auto i : skips.of(state)) add(paths[i].from);
     for (const auto i : backs.of(state)) {
       const auto& call = network.calls[i];
       if (reaches[at(network.rules[at(call.edge.rule)].start)]) add(call.from);
@@ -85,9 +102,8 @@ std::vector<std::vector<std::int32_t>> first_calls(
     const std::vector<bool>& empty
 ) {
   const std::size_t states = at(network.states);
-  const Index skips(states, network.skips, [](const auto& e) {
-    return e.from;
-  });
+  const std::vector<Network::Skip> paths = network.paths();
+  const Index skips(states, paths, [](const auto& e) { return e.from; });
   const Index calls(states, network.calls, [](const auto& e) {
     return e.from;
   });
@@ -104,7 +120,7 @@ std::vector<std::vector<std::int32_t>> first_calls(
     while (!work.empty()) {
       const StateId state = work.back();
       work.pop_back();
-      for (const auto i : skips.of(state)) add(network.skips[i].to);
+      for (const auto i : skips.of(state)) add(paths[i].to);
       for (const auto i : calls.of(state)) {
         const CallEdge& call = network.calls[i].edge;
         result[rule].push_back(call.rule);
@@ -120,8 +136,10 @@ std::vector<std::vector<std::int32_t>> first_calls(
 std::vector<std::int32_t> rank_rules(
     const Network& network,
     const std::vector<bool>& empty,
-    const std::string& who
+    const std::string& who,
+    Effort& effort
 ) {
+  effort.spend(at(network.states) + network.calls.size());
   const auto calls = first_calls(network, empty);
   enum : unsigned char { kNew, kOpen, kClosed };
   std::vector<unsigned char> mark(calls.size(), kNew);
@@ -157,6 +175,42 @@ std::vector<std::int32_t> rank_rules(
     }
   }
   return ranks;
+}
+
+std::vector<bool> empty_loops(
+    const Network& network,
+    const std::vector<bool>& empty
+) {
+  std::vector<bool> result;
+  if (network.loops.empty()) return result;
+  const std::size_t states = at(network.states);
+  const Index skips(states, network.skips, [](const auto& e) {
+    return e.from;
+  });
+  const Index calls(states, network.calls, [](const auto& e) {
+    return e.from;
+  });
+  std::vector<bool> seen(states);  // states belong to one loop at most
+  std::vector<StateId> work;
+  for (const Network::Loop& loop : network.loops) {
+    const auto add = [&](StateId state) {
+      if (seen[at(state)]) return;
+      seen[at(state)] = true;
+      work.push_back(state);
+    };
+    add(loop.first);
+    while (!work.empty()) {
+      const StateId state = work.back();
+      work.pop_back();
+      for (const auto i : skips.of(state)) add(network.skips[i].to);
+      for (const auto i : calls.of(state)) {
+        const CallEdge& call = network.calls[i].edge;
+        if (empty[at(network.rules[at(call.rule)].start)]) add(call.back);
+      }
+    }
+    result.push_back(seen[at(loop.next)]);
+  }
+  return result;
 }
 
 }  // namespace hearth::infer::grammar

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include "hearth/infer/grammar/compiled.h"
+
 namespace hearth::infer::grammar {
 namespace {
 
@@ -48,6 +50,20 @@ std::shared_ptr<const Grammar> recent_grammar(
   all.last.emplace_front(key, made);
   if (all.last.size() > kKept) all.last.pop_back();
   return made;
+}
+
+std::shared_ptr<const Grammar> recent_grammar(
+    const std::string& key,
+    const std::string& who,
+    Effort* effort,
+    const std::function<Rules(Effort&)>& rules
+) {
+  return recent_grammar(key, [&] {
+    Effort own;
+    Effort& used = effort != nullptr ? *effort : own;
+    used.look();
+    return std::make_shared<const Grammar>(rules(used), who, used);
+  });
 }
 
 }  // namespace hearth::infer::grammar

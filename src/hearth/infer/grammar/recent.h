@@ -5,6 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "hearth/base/effort.h"
+#include "hearth/infer/grammar/expr.h"
+
 namespace hearth::infer {
 
 class Grammar;
@@ -16,6 +19,15 @@ namespace grammar {
 std::shared_ptr<const Grammar> recent_grammar(
     const std::string& key,
     const std::function<std::shared_ptr<const Grammar>()>& make
+);
+
+// The same, from rules. What it takes counts to `effort`; null: a budget of
+// its own. `who` begins the messages of what is thrown.
+std::shared_ptr<const Grammar> recent_grammar(
+    const std::string& key,
+    const std::string& who,
+    Effort* effort,
+    const std::function<Rules(Effort&)>& rules
 );
 
 }  // namespace grammar

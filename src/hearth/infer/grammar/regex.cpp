@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "hearth/data/tokenizer/unicode.h"
-#include "hearth/infer/grammar/compiled.h"
+#include "hearth/infer/grammar.h"
 #include "hearth/infer/grammar/front_ends.h"
 #include "hearth/infer/grammar/recent.h"
 #include "hearth/infer/grammar/source_text.h"
@@ -28,9 +28,9 @@ const Ranges kSpace{{'\t', '\r'}, {' ', ' '}};
 // A class of Unicode has hundreds of ranges, so patterns are kept short.
 constexpr std::size_t kMaxPattern = std::size_t{1} << 14;
 
-class Parser {
+class RegexParser {
  public:
-  Parser(std::string_view pattern, const RegexOptions& options)
+  RegexParser(std::string_view pattern, const RegexOptions& options)
       : text_(pattern, options.who, kMaxPattern), options_(options) {}
 
   ExprPtr parse() {
@@ -44,6 +44,7 @@ class Parser {
 
  private:
   ExprPtr made(Ranges ranges) const {
+    if (options_.effort != nullptr) options_.effort->spend(ranges.size() * 8);
     return options_.chars ? options_.chars(std::move(ranges))
                           : chars(std::move(ranges));
   }
@@ -123,7 +124,7 @@ class Parser {
       case U'.':
         return made(all_but(kLineEnds));
       case U'\\':
-        return made(escape(at, false));
+        return escaped(at);
       case U'^':
         text_.fail_at(at, "'^' is supported at the beginning only");
       case U'$':
@@ -147,7 +148,25 @@ class Parser {
     }
   }
 
+  // A property of Unicode has hundreds of ranges: it is made once.
+  ExprPtr escaped(std::size_t at) {
+    if (options_.wide && (text_.take_if(U'b') || text_.take_if(U'B'))) {
+      return sequence({});
+    }
+    const bool property = text_.peek() == U'p' || text_.peek() == U'P';
+    Ranges ranges = escape(at, false);
+    if (!property) return made(std::move(ranges));
+    const auto written = text_.between(at, text_.at());
+    ExprPtr& known = escapes_[std::u32string(written)];
+    if (!known) known = made(std::move(ranges));
+    return known;
+  }
+
   ExprPtr group(std::size_t at) {
+    if (options_.wide && take_look_around()) {
+      skip_group(at);
+      return sequence({});
+    }
     if (text_.take_if(U'?')) group_kind(at);
     if (text_.peek() == U'*') {
       text_.fail_at(at, "verbs '(*...)' are not supported");
@@ -161,6 +180,32 @@ class Parser {
     if (!text_.take_if(U')')) text_.fail_at(at, "the group must be closed");
     --depth_;
     return inner;
+  }
+
+  bool take_look_around() {
+    return text_.take_if(U"?=") || text_.take_if(U"?!") ||
+           text_.take_if(U"?<=") || text_.take_if(U"?<!");
+  }
+
+  // To the end of the group, whatever is in it.
+  void skip_group(std::size_t at) {
+    int open = 1;
+    bool in_class = false;
+    while (open > 0) {
+      if (text_.at_end()) text_.fail_at(at, "the group must be closed");
+      const char32_t c = text_.take();
+      if (c == U'\\' && !text_.at_end()) {
+        text_.skip(1);
+      } else if (in_class) {
+        in_class = c != U']';
+      } else if (c == U'[') {
+        in_class = true;
+      } else if (c == U'(') {
+        ++open;
+      } else if (c == U')') {
+        --open;
+      }
+    }
   }
 
   void group_kind(std::size_t at) {
@@ -342,17 +387,20 @@ class Parser {
   const RegexOptions& options_;
   int depth_ = 0;
   std::map<std::string, Ranges> properties_;  // finding them takes a while
+  std::map<std::u32string, ExprPtr> escapes_;
 };
 
 }  // namespace
 
 ExprPtr regex_expr(std::string_view pattern, const RegexOptions& options) {
-  return Parser(pattern, options).parse();
+  return RegexParser(pattern, options).parse();
 }
 
-Rules regex_rules(std::string_view pattern) {
+Rules regex_rules(std::string_view pattern, Effort& effort) {
   Rules rules;
-  rules.root = rules.add("the pattern", regex_expr(pattern, {}));
+  RegexOptions options;
+  options.effort = &effort;
+  rules.root = rules.add("the pattern", regex_expr(pattern, options));
   return rules;
 }
 
@@ -360,12 +408,14 @@ Rules regex_rules(std::string_view pattern) {
 
 namespace hearth::infer {
 
-std::shared_ptr<const Grammar> grammar_of_regex(std::string_view pattern) {
-  return grammar::recent_grammar("regex " + std::string(pattern), [&] {
-    return std::make_shared<const Grammar>(
-        grammar::regex_rules(pattern), grammar::RegexOptions().who
-    );
-  });
+std::shared_ptr<const Grammar> grammar_of_regex(
+    std::string_view pattern,
+    Effort* effort
+) {
+  return grammar::recent_grammar(
+      "regex " + std::string(pattern), grammar::RegexOptions().who, effort,
+      [&](Effort& used) { return grammar::regex_rules(pattern, used); }
+  );
 }
 
 }  // namespace hearth::infer

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "hearth/base/effort.h"
 #include "hearth/infer/grammar/expr.h"
 
 namespace hearth::infer::grammar {
@@ -15,8 +16,11 @@ struct RegexOptions {
   // Text may stand before and behind what matches, unless ^ and $ say
   // otherwise; without it the pattern must match the whole text.
   bool search = false;
+  // Look-around and word boundaries are left out, as if they always held.
+  bool wide = false;
   // How a character of a class is written in the text; as it is, by default.
   std::function<ExprPtr(std::vector<CodeRange>)> chars;
+  Effort* effort = nullptr;
 };
 
 ExprPtr regex_expr(std::string_view pattern, const RegexOptions& options);

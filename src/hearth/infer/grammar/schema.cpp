@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/infer/grammar/compiled.h"
+#include "hearth/data/tokenizer/utf8.h"
+#include "hearth/infer/grammar.h"
 #include "hearth/infer/grammar/front_ends.h"
 #include "hearth/infer/grammar/recent.h"
 #include "hearth/infer/grammar/schema_impl.h"
@@ -15,7 +16,10 @@ namespace hearth::infer::grammar {
 namespace {
 
 constexpr int kMaxDepth = 64;
+constexpr std::uint64_t kUnitsPerSchema = 10;
 constexpr std::size_t kMaxSchemas = 20000;
+// A part of a path, and a path, are shortened to about so many bytes.
+constexpr std::size_t kLongPart = 64, kLongPath = 512;
 
 struct Keyword {
   std::string_view name;
@@ -41,6 +45,7 @@ constexpr std::array kKeywords{
     Keyword{"$schema", 0},
     Keyword{"$id", 0},
     Keyword{"$comment", 0},
+    Keyword{"discriminator", 0},
     Keyword{"deprecated", 0},
     Keyword{"readOnly", 0},
     Keyword{"writeOnly", 0},
@@ -95,15 +100,27 @@ void fail_schema(std::string_view what, std::string_view path) {
   throw UsageError(fmt::format("{} {}, at {}", kSchemaWho, what, path));
 }
 
+std::string place_in(const std::string& path, std::string_view name) {
+  if (path.size() > kLongPath) return path.ends_with("/…") ? path : path + "/…";
+  std::string_view shown = name.substr(0, kLongPart);
+  shown = shown.substr(0, data::valid_utf8_prefix(shown));
+  return fmt::format(
+      "{}/{}{}", path, shown, shown.size() < name.size() ? "…" : ""
+  );
+}
+
+std::string place_in(const std::string& path, const char* list, std::size_t i) {
+  return place_in(place_in(path, list), fmt::to_string(i));
+}
+
 unsigned type_of(const Json& value) {
   if (value.is_null()) return kNull;
   if (value.is_boolean()) return kBoolean;
   if (value.is_number_integer()) return kInteger;
   if (value.is_number()) {
+    // Not by way of an integer, which the largest do not fit.
     const double number = value.get<double>();
-    return number == static_cast<double>(static_cast<std::int64_t>(number))
-               ? kInteger
-               : kNumber;
+    return number == std::trunc(number) ? kInteger : kNumber;
   }
   if (value.is_string()) return kString;
   return value.is_array() ? kArray : kObject;
@@ -151,11 +168,11 @@ int SchemaReader::read(Rules& rules) {
   rules_ = &rules;
   const int root = rules.add("#");
   references_["#"] = root;
-  waiting_.push_back({root, root_, "#"});
+  waiting_.push_back({root, &root_, "#"});
   while (!waiting_.empty()) {
     const Waiting next = std::move(waiting_.back());
     waiting_.pop_back();
-    ExprPtr body = value(next.schema, next.path);
+    ExprPtr body = value(*next.schema, next.path);
     rules.rules[static_cast<std::size_t>(next.rule)].body = std::move(body);
   }
   return root;
@@ -165,31 +182,48 @@ ExprPtr SchemaReader::rule_of(const Json& schema, const std::string& path) {
   // A body is made at once: what waits is only what is referred to, so that
   // the depth of schemas is counted.
   ExprPtr body = value(schema, path);
+  if (body->kind == Expr::Kind::rule) return body;
   return call(rules_->add(path, std::move(body)));
 }
 
-ExprPtr SchemaReader::value(const Json& schema, const std::string& path) {
-  if (schema.is_boolean()) {
-    return schema.get<bool>() ? call(any_rules().value) : choice({});
+std::optional<Json> SchemaReader::without_unknown(
+    const Json& schema,
+    const std::string& path
+) const {
+  const auto items = schema.items();
+  const auto unknown =
+      std::find_if(items.begin(), items.end(), [](const auto& one) {
+        return find_keyword(one.key()) == nullptr;
+      });
+  if (unknown == items.end()) return std::nullopt;
+  unheld(fmt::format("the keyword '{}' is not supported", unknown.key()), path);
+  Json copy = Json::object();
+  for (const auto& [name, one] : schema.items()) {
+    if (find_keyword(name) != nullptr) copy[name] = one;
   }
-  if (!schema.is_object()) {
-    fail_schema("a schema must be an object, true or false", path);
-  }
+  return copy;
+}
+
+ExprPtr SchemaReader::value(const Json& given, const std::string& path) {
+  effort_.spend(kUnitsPerSchema);
   if (++seen_ > kMaxSchemas) {
     fail_schema(
         fmt::format("there must be at most {} schemas", kMaxSchemas), path
     );
+  }
+  if (given.is_boolean()) {
+    return given.get<bool>() ? call(any_rules().value) : choice({});
+  }
+  if (!given.is_object()) {
+    fail_schema("a schema must be an object, true or false", path);
   }
   if (++depth_ > kMaxDepth) {
     fail_schema(
         fmt::format("schemas must nest at most {} deep", kMaxDepth), path
     );
   }
-  for (const auto& [name, unused] : schema.items()) {
-    if (!find_keyword(name)) {
-      fail_schema(fmt::format("the keyword '{}' is not supported", name), path);
-    }
-  }
+  const std::optional<Json> cut = without_unknown(given, path);
+  const Json& schema = cut ? *cut : given;
   ExprPtr made;
   if (schema.contains("$ref")) {
     made = referred(schema, path);
@@ -236,10 +270,15 @@ ExprPtr SchemaReader::one_type(
       return text("null");
     case kBoolean:
       return choice({text("true"), text("false")});
-    case kInteger:
+    case kInteger: {
+      const auto step = schema.find("multipleOf");
+      if (step != schema.end() && *step != Json(1)) {
+        unheld("the keyword 'multipleOf' is not supported", path);
+      }
       return integer(schema, path);
+    }
     case kNumber:
-      return number(schema, path);
+      return number_of(schema, path);
     case kString:
       return string(schema, path);
     case kArray:
@@ -254,47 +293,10 @@ const AnyJson& SchemaReader::any_rules() {
   return *any_;
 }
 
-ExprPtr SchemaReader::branches(const Json& schema, const std::string& path) {
-  if (schema.contains("anyOf") && schema.contains("oneOf")) {
-    fail_schema("'anyOf' beside 'oneOf' is not supported", path);
-  }
-  const std::string keyword = schema.contains("anyOf") ? "anyOf" : "oneOf";
-  const Json& list = schema[keyword];
-  if (!list.is_array() || list.empty()) {
-    fail_schema(fmt::format("'{}' must be a list of schemas", keyword), path);
-  }
-  Json rest = schema;
-  rest.erase(keyword);
-  std::vector<Json> made;
-  std::vector<ExprPtr> ways;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::string place = fmt::format("{}/{}/{}", path, keyword, i);
-    const Json branch = merged(rest, list[i], place);
-    if (keyword == "oneOf") {
-      made.push_back(plain(branch, place));
-      for (std::size_t j = 0; j < i; ++j) {
-        const std::string why = overlap(made[j], made[i]);
-        if (!why.empty()) {
-          fail_schema(
-              fmt::format(
-                  "branches {} and {} of 'oneOf' may both hold ({}): 'anyOf' "
-                  "says that",
-                  j, i, why
-              ),
-              path
-          );
-        }
-      }
-    }
-    ways.push_back(value(branch, place));
-  }
-  return choice(std::move(ways));
-}
-
 ExprPtr SchemaReader::listed(const Json& schema, const std::string& path) {
   for (const auto& [name, unused] : schema.items()) {
     if (find_keyword(name)->types != 0) {
-      fail_schema(
+      unheld(
           fmt::format("'{}' beside 'enum' or 'const' is not supported", name),
           path
       );
@@ -317,6 +319,7 @@ ExprPtr SchemaReader::listed(const Json& schema, const std::string& path) {
   }
   const unsigned types = types_of(schema, path);
   std::vector<ExprPtr> ways;
+  effort_.spend(values.size() * kUnitsPerSchema);
   for (const Json& one : values) {
     if ((types & type_of(one)) != 0) ways.push_back(json_literal(one));
   }
@@ -324,9 +327,9 @@ ExprPtr SchemaReader::listed(const Json& schema, const std::string& path) {
   return choice(std::move(ways));
 }
 
-Rules schema_rules(const Json& schema) {
+Rules schema_rules(const Json& schema, bool strict, Effort& effort) {
   Rules rules;
-  rules.root = SchemaReader(schema).read(rules);
+  rules.root = SchemaReader(schema, strict, effort).read(rules);
   return rules;
 }
 
@@ -340,20 +343,26 @@ Rules any_json_rules() {
 
 namespace hearth::infer {
 
-std::shared_ptr<const Grammar> grammar_of_schema(const Json& schema) {
-  return grammar::recent_grammar("schema " + to_json_line(schema), [&] {
-    return std::make_shared<const Grammar>(
-        grammar::schema_rules(schema), grammar::kSchemaWho
-    );
-  });
+std::shared_ptr<const Grammar> grammar_of_schema(
+    const Json& schema,
+    const GrammarOptions& options
+) {
+  return grammar::recent_grammar(
+      fmt::format(
+          "schema {} {}", options.strict ? "strict" : "wide",
+          to_json_line(schema)
+      ),
+      grammar::kSchemaWho, options.effort, [&](Effort& used) {
+        return grammar::schema_rules(schema, options.strict, used);
+      }
+  );
 }
 
 std::shared_ptr<const Grammar> grammar_of_any_json() {
-  return grammar::recent_grammar("json", [] {
-    return std::make_shared<const Grammar>(
-        grammar::any_json_rules(), grammar::kSchemaWho
-    );
-  });
+  return grammar::recent_grammar(
+      "json", grammar::kSchemaWho, nullptr,
+      [](Effort&) { return grammar::any_json_rules(); }
+  );
 }
 
 }  // namespace hearth::infer

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,8 @@ namespace hearth::infer::grammar {
 namespace {
 
 constexpr std::size_t kMaxName = 256;
+constexpr std::size_t kMostRequired = 20000;
+constexpr std::uint64_t kUnitsPerName = 10;
 
 std::vector<std::string> required_of(
     const Json& schema,
@@ -19,12 +22,37 @@ std::vector<std::string> required_of(
   if (found == schema.end()) return names;
   if (!found->is_array())
     fail_schema("'required' must be a list of names", path);
+  std::unordered_set<std::string_view> seen;
   for (const Json& name : *found) {
     if (!name.is_string())
       fail_schema("'required' must be a list of names", path);
-    names.push_back(name.get<std::string>());
+    const auto& text = name.get_ref<const std::string&>();
+    if (seen.insert(text).second) names.push_back(text);
   }
   return names;
+}
+
+// What no other name may be.
+std::vector<std::string> taken_names(
+    const Json& properties,
+    const std::vector<std::string>& required,
+    const std::string& path
+) {
+  std::vector<std::string> taken = required;
+  for (const auto& [name, unused] : properties.items()) taken.push_back(name);
+  for (const std::string& name : taken) {
+    if (name.size() > kMaxName) {
+      fail_schema(
+          fmt::format(
+              "names must have at most {} bytes where others are allowed, one "
+              "has {}",
+              kMaxName, name.size()
+          ),
+          path
+      );
+    }
+  }
+  return taken;
 }
 
 }  // namespace
@@ -34,9 +62,19 @@ std::vector<std::string> required_of(
 // not speak of others, there are none: that is always valid.
 ExprPtr SchemaReader::object(const Json& schema, const std::string& path) {
   const std::vector<std::string> required = required_of(schema, path);
-  const auto is_required = [&](const std::string& name) {
-    return std::find(required.begin(), required.end(), name) != required.end();
-  };
+  if (required.size() > kMostRequired) {
+    fail_schema(
+        fmt::format(
+            "at most {} properties may be required, got {}", kMostRequired,
+            required.size()
+        ),
+        path
+    );
+  }
+  effort_.spend(required.size() * kUnitsPerName);
+  const std::unordered_set<std::string> demands(
+      required.begin(), required.end()
+  );
   const auto properties = schema.find("properties");
   const auto extra = schema.find("additionalProperties");
   if (properties == schema.end() && extra == schema.end() && required.empty()) {
@@ -46,18 +84,19 @@ ExprPtr SchemaReader::object(const Json& schema, const std::string& path) {
     fail_schema("'properties' must be an object", path);
   }
   std::vector<std::pair<ExprPtr, bool>> pairs;
-  std::vector<std::string> names;
+  std::unordered_set<std::string> names;
   const auto add = [&](const std::string& name, ExprPtr made, bool demanded) {
-    names.push_back(name);
+    names.insert(name);
     pairs.emplace_back(
         sequence({json_literal(name), json_colon(), std::move(made)}), demanded
     );
   };
   if (properties != schema.end()) {
     for (const auto& [name, one] : properties->items()) {
-      const bool demanded = is_required(name);
+      const bool demanded = demands.contains(name);
       if (one == Json(false) && !demanded) continue;
-      add(name, value(one, path + "/properties/" + name), demanded);
+      const std::string place = place_in(place_in(path, "properties"), name);
+      add(name, value(one, place), demanded);
     }
   }
   const bool open = extra == schema.end()
@@ -67,10 +106,10 @@ ExprPtr SchemaReader::object(const Json& schema, const std::string& path) {
   if (open || extra == schema.end()) {
     others = extra == schema.end()
                  ? call(any_rules().value)
-                 : rule_of(*extra, path + "/additionalProperties");
+                 : rule_of(*extra, place_in(path, "additionalProperties"));
   }
   for (const std::string& name : required) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (names.contains(name)) continue;
     if (!others) {
       fail_schema(
           fmt::format("required property '{}' must be allowed", name), path
@@ -80,25 +119,14 @@ ExprPtr SchemaReader::object(const Json& schema, const std::string& path) {
   }
   ExprPtr more;
   if (open) {
-    std::vector<std::string> taken = names;
-    if (properties != schema.end()) {
-      for (const auto& [name, unused] : properties->items()) {
-        taken.push_back(name);
-      }
-    }
-    for (const std::string& name : taken) {
-      if (name.size() > kMaxName) {
-        fail_schema(
-            fmt::format(
-                "names must have at most {} bytes where others are allowed, "
-                "one has {}",
-                kMaxName, name.size()
-            ),
-            path
-        );
-      }
-    }
-    more = sequence({json_other_name(taken), json_colon(), others});
+    const Json none = Json::object();
+    const Json& listed = properties == schema.end() ? none : *properties;
+    more = call(rules_->add(
+        path, sequence(
+                  {json_other_name(taken_names(listed, required, path)),
+                   json_colon(), others}
+              )
+    ));
   }
   return members(std::move(pairs), more, path);
 }
@@ -156,7 +184,7 @@ ExprPtr SchemaReader::members(
 ExprPtr SchemaReader::array(const Json& schema, const std::string& path) {
   const auto unique = schema.find("uniqueItems");
   if (unique != schema.end() && *unique != Json(false)) {
-    fail_schema("the keyword 'uniqueItems' is not supported", path);
+    unheld("the keyword 'uniqueItems' is not supported", path);
   }
   const int min = count_of(schema, "minItems", 0, path);
   const int max = count_of(schema, "maxItems", kNoLimit, path);
@@ -168,47 +196,51 @@ ExprPtr SchemaReader::array(const Json& schema, const std::string& path) {
   if (prefix != schema.end()) {
     if (!prefix->is_array()) fail_schema("'prefixItems' must be a list", path);
     for (std::size_t i = 0; i < prefix->size(); ++i) {
-      first.push_back(
-          rule_of((*prefix)[i], fmt::format("{}/prefixItems/{}", path, i))
-      );
+      first.push_back(rule_of((*prefix)[i], place_in(path, "prefixItems", i)));
     }
   }
   const auto items = schema.find("items");
   if (items != schema.end() && items->is_array()) {
     fail_schema("'items' must be a schema; lists are 'prefixItems'", path);
   }
-  const ExprPtr item = items == schema.end() ? call(any_rules().value)
-                                             : rule_of(*items, path + "/items");
-  const auto count = static_cast<int>(first.size());
-  if (max != kNoLimit && count > max)
+  const ExprPtr item = items == schema.end()
+                           ? call(any_rules().value)
+                           : rule_of(*items, place_in(path, "items"));
+  if (max != kNoLimit && first.size() > static_cast<std::size_t>(max)) {
     first.resize(static_cast<std::size_t>(max));
-  const auto listed = static_cast<int>(first.size());
+  }
+  if (max == 0) return json_bracketed("[", nullptr, "]");
+  ExprPtr filled =
+      json_bracketed("[", elements(first, item, min, max, path), "]");
+  if (min > 0) return filled;
+  return choice({filled, json_bracketed("[", nullptr, "]")});
+}
 
-  // From the end to the beginning: what follows the first i elements.
+// One element or more: those of the prefix, then items. What follows the first
+// i of the prefix is a rule of its own, so that a long prefix is no deep
+// expression.
+ExprPtr SchemaReader::elements(
+    const std::vector<ExprPtr>& first,
+    const ExprPtr& item,
+    int min,
+    int max,
+    const std::string& path
+) {
   const auto behind = [&](const ExprPtr& one) {
     return sequence({json_comma(), one});
   };
-  const int more = max == kNoLimit ? kNoLimit : max - listed;
-  ExprPtr rest;
-  if (listed == 0) {
-    if (max == 0) return json_bracketed("[", nullptr, "]");
-    rest = sequence(
-        {item, repeat(
-                   behind(item), std::max(0, min - 1),
-                   max == kNoLimit ? kNoLimit : max - 1
-               )}
-    );
-  } else {
-    rest = repeat(behind(item), std::max(0, min - listed), more);
-    for (int i = listed; i-- > 1;) {
-      rest = sequence({behind(first[static_cast<std::size_t>(i)]), rest});
-      if (i >= min) rest = optional(rest);
-    }
-    rest = sequence({first[0], rest});
+  const int listed = std::max(1, static_cast<int>(first.size()));
+  ExprPtr rest = repeat(
+      behind(item), std::max(0, min - listed),
+      max == kNoLimit ? kNoLimit : max - listed
+  );
+  for (int i = listed; i-- > 1;) {
+    const auto at = static_cast<std::size_t>(i);
+    rest = sequence({behind(first[at]), rest});
+    if (i >= min) rest = optional(rest);
+    if (i > 1) rest = call(rules_->add(path, rest));
   }
-  ExprPtr filled = json_bracketed("[", rest, "]");
-  if (min > 0) return filled;
-  return choice({filled, json_bracketed("[", nullptr, "]")});
+  return sequence({first.empty() ? item : first.front(), rest});
 }
 
 }  // namespace hearth::infer::grammar

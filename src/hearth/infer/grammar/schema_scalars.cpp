@@ -12,33 +12,6 @@
 namespace hearth::infer::grammar {
 namespace {
 
-// What each format is generated as: a part of what it allows, all of it valid.
-// February has 28 days, and hosts are short.
-const std::map<std::string, std::string>& formats() {
-  static const std::string kDate =
-      "[1-9][0-9]{3}-"
-      "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
-      "|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
-      "|02-(0[1-9]|1[0-9]|2[0-8]))";
-  static const std::string kTime =
-      "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?"
-      "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
-  static const std::string kByte =
-      "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
-  static const std::string kLabel =
-      "[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?";
-  static const std::map<std::string, std::string> kFormats{
-      {"date", kDate},
-      {"time", kTime},
-      {"date-time", kDate + "T" + kTime},
-      {"uuid", "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"},
-      {"email", "[A-Za-z0-9_+-]{1,24}(\\.[A-Za-z0-9_+-]{1,24}){0,2}@" + kLabel +
-                    "(\\." + kLabel + "){1,3}"},
-      {"ipv4", kByte + "(\\." + kByte + "){3}"}
-  };
-  return kFormats;
-}
-
 // A bound as a whole number of units of 10^-places.
 struct Bound {
   bool there = false;
@@ -129,9 +102,6 @@ Bound tighter(
 }
 
 Bounds bounds_of(const Json& schema, const std::string& path) {
-  if (schema.contains("multipleOf") && schema["multipleOf"] != Json(1)) {
-    fail_schema("the keyword 'multipleOf' is not supported", path);
-  }
   return {
       tighter(schema, "minimum", "exclusiveMinimum", 1, path),
       tighter(schema, "maximum", "exclusiveMaximum", -1, path)
@@ -140,48 +110,13 @@ Bounds bounds_of(const Json& schema, const std::string& path) {
 
 }  // namespace
 
-ExprPtr SchemaReader::string(const Json& schema, const std::string& path) {
-  const bool sized =
-      schema.contains("minLength") || schema.contains("maxLength");
-  const auto pattern = schema.find("pattern");
-  const auto format = schema.find("format");
-  const int said = (sized ? 1 : 0) + (pattern != schema.end() ? 1 : 0) +
-                   (format != schema.end() ? 1 : 0);
-  if (said > 1) {
-    fail_schema(
-        "lengths, 'pattern' and 'format' are supported one at a time", path
-    );
-  }
-  RegexOptions options;
-  options.who = fmt::format("{} 'pattern' at {}:", kSchemaWho, path);
-  options.chars = json_chars;
-  std::string regex;
-  if (pattern != schema.end()) {
-    if (!pattern->is_string()) fail_schema("'pattern' must be a text", path);
-    regex = pattern->get<std::string>();
-    options.search = true;
-  } else if (format != schema.end()) {
-    const auto found = format->is_string()
-                           ? formats().find(format->get<std::string>())
-                           : formats().end();
-    if (found == formats().end()) {
-      fail_schema(
-          fmt::format(
-              "the 'format' {} is not supported", to_json_line(*format)
-          ),
-          path
-      );
-    }
-    regex = found->second;
-  } else {
-    const int min = count_of(schema, "minLength", 0, path);
-    const int max = count_of(schema, "maxLength", kNoLimit, path);
-    if (max != kNoLimit && max < min) {
-      fail_schema("'maxLength' must not be below 'minLength'", path);
-    }
-    return json_string(min, max);
-  }
-  return sequence({text("\""), regex_expr(regex, options), text("\"")});
+ExprPtr SchemaReader::number_of(const Json& schema, const std::string& path) {
+  const auto step = schema.find("multipleOf");
+  if (step == schema.end()) return number(schema, path);
+  if (*step == Json(1)) return integer(schema, path);
+  unheld("the keyword 'multipleOf' is not supported", path);
+  const bool whole = step->is_number() && type_of(*step) == kInteger;
+  return whole ? integer(schema, path) : number(schema, path);
 }
 
 ExprPtr SchemaReader::integer(const Json& schema, const std::string& path) {
@@ -207,7 +142,6 @@ ExprPtr SchemaReader::integer(const Json& schema, const std::string& path) {
 
 ExprPtr SchemaReader::number(const Json& schema, const std::string& path) {
   const auto [least, most] = bounds_of(schema, path);
-  if (schema.contains("multipleOf")) return integer(schema, path);
   if (!least.there && !most.there) return json_number();
   DecimalBounds bounds;
   bounds.places = std::max(places_of(least), places_of(most));

@@ -29,13 +29,6 @@ void sort_unique(std::vector<Place>& places) {
 
 }  // namespace
 
-void Effort::give_up() {
-  throw UsageError(
-      "[infer.grammar] the grammar is too ambiguous: too many ways to read the "
-      "text must be looked at for its next token"
-  );
-}
-
 Stacks::Stacks(const Automaton& automaton, const Completions* completions)
     : automaton_(&automaton),
       completions_(completions),
@@ -64,7 +57,8 @@ SetId Stacks::returns(NodeId below) {
 
 SetId Stacks::slow_step(SetId set, std::uint8_t byte) {
   for (const Place& place : places(set)) {
-    for (const ByteEdge& edge : automaton_->bytes(place.state)) {
+    for (const ByteEdge edge :
+         automaton_->bytes(automaton_->row(place.state))) {
       if (edge.first <= byte && byte <= edge.last) add({edge.to, place.below});
     }
   }
@@ -84,17 +78,18 @@ void Stacks::add(Place place) {
 }
 
 void Stacks::visit(Place place) {
-  const StateId state = place.state;
+  const Automaton::Row row = automaton_->row(place.state);
   std::uint64_t looked_at = 1;
-  if (state == Automaton::kDone || !automaton_->bytes(state).empty()) {
+  if (place.state == Automaton::kDone || !automaton_->bytes(row).empty()) {
     kept_.push_back(place);
   }
-  for (const StateId next : automaton_->skips(state)) add({next, place.below});
-  if (automaton_->ends_rule(state)) {
+  for (const StateId next : automaton_->skips(row)) add({next, place.below});
+  if (row.out >= 0) add({row.out, place.below});
+  if (automaton_->ends_rule(row)) {
     for (const Place& back : backs(place.below)) add(back);
     looked_at += backs(place.below).size();
   }
-  for (const CallEdge& call : automaton_->calls(state)) {
+  for (const CallEdge call : automaton_->calls(row)) {
     const RuleEntry& rule = automaton_->rule(call.rule);
     auto& [id, callers] = calls_[rule.rank];
     id = call.rule;
@@ -184,7 +179,8 @@ SetId Stacks::intern_set(std::vector<Place>& set) {
 // What lies below has been looked at.
 bool Stacks::leads_out(const Place& place) const {
   if (place.state == Automaton::kDone) return true;
-  const Completions::Leaving way = completions_->leaving(place.state);
+  const Completions::Leaving way =
+      completions_->leaving(automaton_->uncounted(place.state));
   if (way.at_end && node_finishes_[static_cast<std::size_t>(place.below)]) {
     return true;
   }

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "hearth/base/effort.h"
 #include "hearth/infer/grammar/automaton.h"
 #include "hearth/infer/grammar/completions.h"
 
@@ -26,23 +27,6 @@ struct Place {
   StateId state = 0;
   NodeId below = 0;
   friend auto operator<=>(const Place&, const Place&) = default;
-};
-
-// How much may be looked at for one token, so that no grammar keeps everybody
-// waiting. Counted, not timed: the same text is refused everywhere.
-class Effort {
- public:
-  explicit Effort(std::uint64_t most) : left_(most) {}
-  // Throws UsageError when that is more than is left.
-  void spend(std::uint64_t places) {
-    if (places > left_) give_up();
-    left_ -= places;
-  }
-  std::uint64_t left() const { return left_; }
-
- private:
-  [[noreturn]] static void give_up();
-  std::uint64_t left_;
 };
 
 // Not for several threads at once.
@@ -67,7 +51,7 @@ class Stacks {
     return made;
   }
 
-  // What is done from now on counts there; null: nowhere.
+  // The places looked at from now on count there; null: nowhere.
   void charge(Effort* effort) { effort_ = effort; }
   Effort* effort() const { return effort_; }
   void spend(std::uint64_t places) {

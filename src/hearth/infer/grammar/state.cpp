@@ -8,24 +8,19 @@
 #include "hearth/base/error.h"
 #include "hearth/infer/grammar.h"
 #include "hearth/infer/grammar/compiled.h"
+#include "hearth/infer/grammar/reserve.h"
 
 namespace hearth::infer {
 
-using grammar::Effort;
 using grammar::kMaxStackBytes;
+using grammar::kPerToken;
+using grammar::kReserve;
 using grammar::Place;
 using grammar::SetId;
 using grammar::Stacks;
 using grammar::StateMasks;
 using grammar::TokenSet;
-
-namespace {
-
-// Places that a mask, or the reading of a text, may look at: a reserve for what
-// is hard once, and what each token adds to it.
-constexpr std::uint64_t kReserve = 2'000'000, kPerToken = 50'000;
-
-}  // namespace
+using grammar::within_reserve;
 
 std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
     const std::vector<std::string>& token_bytes,
@@ -34,19 +29,9 @@ std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
   return std::make_shared<GrammarVocabulary>(token_bytes, std::move(stop_ids));
 }
 
-bool is_whole_text(const Grammar& grammar, std::string_view text) {
-  Stacks stacks(grammar.automaton());
-  Effort effort(kReserve);
-  stacks.charge(&effort);
-  SetId set = stacks.start();
-  for (const char byte : text) {
-    set = stacks.step(set, static_cast<std::uint8_t>(byte));
-  }
-  return stacks.may_end(set);
-}
-
 std::shared_ptr<StateMasks> Grammar::masks(
-    const std::shared_ptr<const GrammarVocabulary>& vocabulary
+    const std::shared_ptr<const GrammarVocabulary>& vocabulary,
+    Effort& effort
 ) const {
   const std::lock_guard lock(mutex_);
   std::erase_if(known_, [](const Known& k) { return k.vocabulary.expired(); });
@@ -54,7 +39,8 @@ std::shared_ptr<StateMasks> Grammar::masks(
     if (known.vocabulary.lock() == vocabulary) return known.masks;
   }
   known_.push_back(
-      {vocabulary, std::make_shared<StateMasks>(automaton_, *vocabulary)}
+      {vocabulary,
+       std::make_shared<StateMasks>(automaton_, *vocabulary, effort)}
   );
   return known_.back().masks;
 }
@@ -185,19 +171,23 @@ std::shared_ptr<const TokenSet> GrammarState::State::mask() {
 
 GrammarState::GrammarState(
     std::shared_ptr<const Grammar> grammar,
-    std::shared_ptr<const GrammarVocabulary> vocabulary
+    std::shared_ptr<const GrammarVocabulary> vocabulary,
+    Effort* given
 )
     : state_(std::make_unique<State>()) {
+  Effort own;
   state_->grammar = std::move(grammar);
   state_->vocabulary = std::move(vocabulary);
-  state_->state_masks = state_->grammar->masks(state_->vocabulary);
+  state_->state_masks = state_->grammar->masks(
+      state_->vocabulary, given != nullptr ? *given : own
+  );
   state_->table = std::make_shared<State::Table>(std::make_unique<Stacks>(
       state_->grammar->automaton(), state_->state_masks->completions()
   ));
   Effort effort(kReserve);
   const State::Charged charged(*state_, effort);
   Stacks& stacks = *state_->table->stacks;
-  state_->set = stacks.start();
+  state_->set = within_reserve([&] { return stacks.start(); });
   if (!stacks.can_finish(state_->set)) {
     throw UsageError(
         "[infer.GrammarState] the vocabulary's tokens must be able to write a "
@@ -236,7 +226,7 @@ void GrammarState::mask(std::span<float> logits) {
   const std::lock_guard lock(table->mutex);
   Effort effort(state_->reserve);
   const State::Charged charged(*state_, effort);
-  const auto tokens = state_->mask();
+  const auto tokens = within_reserve([&] { return state_->mask(); });
   state_->reserve = std::min(kReserve, effort.left() + kPerToken);
   if (tokens->empty() && !state_->may_end()) {
     throw Error(
@@ -252,13 +242,15 @@ bool GrammarState::State::walk(std::string_view bytes) {
   Effort effort(kReserve);
   const Charged charged(*this, effort);
   if (crowded()) renew_table();
-  SetId at = set;
-  for (const char byte : bytes) {
-    at = table->stacks->step(at, static_cast<std::uint8_t>(byte));
-    if (at == Stacks::kDead) return false;
-  }
-  set = at;
-  return true;
+  return within_reserve([&] {
+    SetId at = set;
+    for (const char byte : bytes) {
+      at = table->stacks->step(at, static_cast<std::uint8_t>(byte));
+      if (at == Stacks::kDead) return false;
+    }
+    set = at;
+    return true;
+  });
 }
 
 void GrammarState::accept(std::int32_t id) {

@@ -36,7 +36,8 @@ TEST(GrammarState, MasksAgreeWithThePlainReader) {
   const TestVocabulary vocabulary;
   std::mt19937 random(7);
   for (const char* source : kSources) {
-    const Rules rules = gbnf_rules(source);
+    Effort effort;
+    const Rules rules = gbnf_rules(source, effort);
     PlainReader reader(rules);
     const auto grammar = grammar_of_gbnf(source);
     for (int round = 0; round < 3; ++round) {
@@ -77,7 +78,8 @@ TEST(GrammarState, WhatIsFinishedIsValid) {
   std::mt19937 random(11);
   int finished = 0;
   for (const char* source : kSources) {
-    const Rules rules = gbnf_rules(source);
+    Effort effort;
+    const Rules rules = gbnf_rules(source, effort);
     PlainReader reader(rules);
     const auto grammar = grammar_of_gbnf(source);
     for (int round = 0; round < 8; ++round) {

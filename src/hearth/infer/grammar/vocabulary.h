@@ -53,6 +53,10 @@ class GrammarVocabulary {
     return single_before_[last + std::size_t{1}] - single_before_[first] ==
            count;
   }
+  // Whether one of them is.
+  bool has_any_byte(std::uint8_t first, std::uint8_t last) const {
+    return single_before_[last + std::size_t{1}] > single_before_[first];
+  }
   // The tokens that no others make up: what can be written with these can be
   // written, and there are far fewer of them. Made when it is first asked for.
   const GrammarVocabulary& shortest() const;
