@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/serve/answer.h"
+#include "hearth/serve/log_probs_writer.h"
 
 namespace hearth::cli {
 

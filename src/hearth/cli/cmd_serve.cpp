@@ -83,16 +83,17 @@ std::shared_ptr<infer::Engine> start_engine(
 std::vector<serve::ServedModel> served_models(
     const ServeFlags& flags,
     const std::shared_ptr<infer::Engine>& engine,
-    const std::shared_ptr<const serve::ServedText>& text
+    const std::shared_ptr<const serve::ServedText>& text,
+    infer::Pooling pooling
 ) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::int64_t seconds =
       std::chrono::duration_cast<std::chrono::seconds>(now).count();
   std::vector<serve::ServedModel> out;
-  out.push_back({flags.model_name(), engine, -1, text, seconds});
+  out.push_back({flags.model_name(), engine, -1, text, seconds, pooling});
   int index = 0;
   for (const auto& [id, path] : flags.named_adapters()) {
-    out.push_back({id, engine, index++, text, seconds});
+    out.push_back({id, engine, index++, text, seconds, pooling});
   }
   return out;
 }
@@ -116,6 +117,10 @@ std::string http_metrics(const serve::HttpCounters& c) {
              c.faults.load()) +
          one("hearth_http_requests_late_total", "counter",
              "Of these, too slow to arrive.", c.timed_out.load()) +
+         one("hearth_http_heads_dropped_total", "counter",
+             "Clients let go because their key or address began too many "
+             "requests without ending them, or others needed the place.",
+             c.partial.load()) +
          one("hearth_http_clients_left_total", "counter",
              "Clients that left before their answer ended.", c.left.load()) +
          one("hearth_http_clients_slow_total", "counter",
@@ -212,6 +217,8 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
   options.limits = flags.limits();
   options.timeout = flags.timeout();
   options.version = HEARTH_VERSION;
+  options.per_key = flags.texts_per_key(options.access.keys);
+  if (!options.access.keys.empty()) options.scopes = flags.scopes();
   if (context.common.seed_given) options.seed = context.common.seed;
   flags.drain();
   // Outlives the engine, which the service holds.
@@ -220,20 +227,26 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
   serve::HttpServerOptions http = flags.http();
   http.gate = [&](const auto& head) { return service->gate(head); };
   http.fault_answer = [&](const auto& f) { return service->fault_answer(f); };
+  http.owner = [&](const auto& request) { return service->owner(request); };
+  http.slow_handler = [&](const auto& request, const auto& reply) {
+    service->handle(request, reply);
+  };
   http.max_connections = connections(context, http.max_connections);
   const auto text = text_side(context, flags);
+  const auto pooling = flags.embedding(flags.model.model);
   const InterruptGuard guard;
 
   // Before the model is read, so that a port that is taken costs no wait.
   serve::HttpServer server(
       http, [&](const serve::HttpRequest& request,
                 const std::shared_ptr<serve::HttpReply>& reply) {
-        service->handle(request, reply);
+        service->handle_quick(request, reply);
       }
   );
   const auto engine = start_engine(context, flags, text->tokenizer(), loaded);
-  const auto models = served_models(flags, engine, text);
+  const auto models = served_models(flags, engine, text, pooling);
   const bool keys = !options.access.keys.empty();
+  options.workers = [&] { return server.workers(); };
   options.more_metrics = [&] { return http_metrics(server.counters()); };
   service = std::make_unique<serve::Service>(std::move(options), models);
   server.start();

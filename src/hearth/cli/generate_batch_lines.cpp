@@ -10,6 +10,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/hash.h"
 #include "hearth/base/random.h"
+#include "hearth/infer/stop_text.h"
 #include "hearth/io/strict_json.h"
 #include "hearth/serve/api_error.h"
 #include "hearth/serve/generation_request.h"
@@ -60,6 +61,15 @@ std::optional<std::vector<std::string>> stops_of(Fields& fields) {
   for (const Json& stop : value->is_array() ? *value : Json::array({*value})) {
     if (!stop.is_string() || stop.get_ref<const std::string&>().empty()) {
       fields.fail("stop", "must be a text or a list of texts, none empty");
+    }
+    const std::size_t bytes = stop.get_ref<const std::string&>().size();
+    if (bytes > infer::kMaxStopBytes) {
+      fields.fail(
+          "stop", fmt::format(
+                      "must have texts of at most {} bytes, got one of {}",
+                      infer::kMaxStopBytes, bytes
+                  )
+      );
     }
     out.push_back(stop.get<std::string>());
   }

@@ -9,7 +9,7 @@
 #include "hearth/cli/interrupt.h"
 #include "hearth/cli/pull_progress.h"
 #include "hearth/hub/cached_model.h"
-#include "hearth/hub/connection.h"
+#include "hearth/net/network_error.h"
 
 namespace hearth::cli {
 namespace {
@@ -69,7 +69,7 @@ std::string resolve_model(const Context& context, const std::string& model) {
   PullProgress progress(context, repo.text());
   try {
     hub::pull(settings, repo, {}, progress);
-  } catch (const hub::NetworkError& e) {
+  } catch (const net::NetworkError& e) {
     if (!found.has_model()) throw;
     context.note(
         fmt::format("going on without {}: {}", found.missing, e.what())

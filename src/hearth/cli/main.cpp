@@ -98,12 +98,38 @@ const Command* find_command(const std::vector<std::string>& words) {
   return best;
 }
 
+// The commands below a group's word, such as "data": none for other words.
+std::vector<const Command*> group_of(std::string_view word) {
+  std::vector<const Command*> found;
+  for (const Command& c : kCommands) {
+    if (c.name.size() > word.size() && c.name.starts_with(word) &&
+        c.name[word.size()] == ' ') {
+      found.push_back(&c);
+    }
+  }
+  return found;
+}
+
+std::string group_help(const std::vector<const Command*>& group) {
+  const std::string_view first = group[0]->name;
+  const std::string_view word = first.substr(0, first.find(' '));
+  std::string text = fmt::format(
+      "usage: hearth {} COMMAND [ARGS] [--flags]\n\ncommands:\n", word
+  );
+  for (const Command* c : group) {
+    text += fmt::format("  {:<18} {}\n", c->name, c->summary);
+  }
+  return text + fmt::format(
+                    "\nhearth {} --help shows a command's flags with "
+                    "examples.\n",
+                    first
+                );
+}
+
 [[noreturn]] void unknown_command(const std::vector<std::string>& words) {
   std::vector<std::string> known, below;
-  for (const Command& c : kCommands) {
-    known.emplace_back(c.name);
-    if (c.name.starts_with(words[0] + " ")) below.emplace_back(c.name);
-  }
+  for (const Command& c : kCommands) known.emplace_back(c.name);
+  for (const Command* c : group_of(words[0])) below.emplace_back(c->name);
   if (!below.empty()) {
     throw UsageError(
         fmt::format(
@@ -138,7 +164,13 @@ void run(Context& context, std::vector<std::string> words) {
     return context.print(version_text());
   }
   const Command* command = find_command(words);
-  if (command == nullptr) unknown_command(words);
+  if (command == nullptr) {
+    const auto group = group_of(words[0]);
+    const bool asked =
+        words.size() == 2 && (words[1] == "--help" || words[1] == "-h");
+    if (asked && !group.empty()) return context.print(group_help(group));
+    unknown_command(words);
+  }
   const auto depth =
       1 + std::count(command->name.begin(), command->name.end(), ' ');
   words.erase(words.begin(), words.begin() + depth);

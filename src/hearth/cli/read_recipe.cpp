@@ -54,6 +54,14 @@ std::string read_words(const RecipeArguments& given, ConfigReader& reader) {
   }
   for (const std::string& word : given.words) {
     if (ConfigReader::is_override(word)) {
+      if (!given.resume.empty() && word.starts_with("run.dir=")) {
+        throw UsageError(
+            fmt::format(
+                "--resume must not be given with {}: a run goes on where it is",
+                word
+            )
+        );
+      }
       reader.apply_override(word, given.origin);
       continue;
     }

@@ -11,6 +11,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/cli/inputs.h"
+#include "hearth/infer/stop_text.h"
 
 namespace hearth::cli {
 namespace {
@@ -153,6 +154,15 @@ infer::Request SamplingFlags::request(const Context& context) const {
   }
   if (std::ranges::any_of(stop, &std::string::empty)) {
     throw UsageError("--stop must be some text, got none");
+  }
+  for (const std::string& text : stop) {
+    if (text.size() <= infer::kMaxStopBytes) continue;
+    throw UsageError(
+        fmt::format(
+            "--stop must have at most {} bytes, got {}", infer::kMaxStopBytes,
+            text.size()
+        )
+    );
   }
   out.stop = stop;
   return out;

@@ -7,6 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
+#include "hearth/infer/pooling_file.h"
 #include "hearth/serve/listen_socket.h"
 
 namespace hearth::cli {
@@ -39,6 +40,10 @@ void declare_examples(Args& args) {
   args.example(
       "hearth serve model/ --host 0.0.0.0 --api-key-file keys.txt",
       "for the network, with keys"
+  );
+  args.example(
+      "hearth serve model/ --api-key-file keys.txt --per-key 8",
+      "each key may have eight answers written or waiting at a time"
   );
 }
 
@@ -80,8 +85,23 @@ void ServeFlags::declare(Args& args) {
       "--special-text", special_text, {"plain", "refuse", "allow"},
       "The text of a special token in a message is text, an error, or the token"
   );
+  args.choice(
+      "--pooling", pooling, {"auto", "mean", "last"},
+      "An embedding is the mean of its tokens' states or the last one's; auto: "
+      "what the model's 1_Pooling says, else the mean"
+  );
+  args.flag(
+      "--strict-requests", strict_requests,
+      "Refuse what changes nothing here, or would be put another way"
+  );
   args.option("--max-batch", max_batch, "Answers written at the same time");
   args.option("--queue", max_queue, "Requests that may wait; more get 429");
+  args.option(
+      "--per-key", per_key,
+      "Texts that one key, or one address where there are no keys, may have "
+      "under way; 0: any number; default: half of --max-batch and --queue "
+      "where there are several keys"
+  );
   args.option("--max-tokens", max_tokens, "Tokens an answer may have at most");
   args.option("--max-body", max_body, "Bytes a request may have");
   args.option("--max-connections", max_connections, "Clients at the same time");
@@ -181,12 +201,36 @@ serve::SpecialText ServeFlags::special() const {
                                    : serve::SpecialText::plain;
 }
 
+infer::Pooling ServeFlags::embedding(const std::string& text_path) const {
+  return pooling == "mean"   ? infer::Pooling::mean
+         : pooling == "last" ? infer::Pooling::last
+                             : infer::pooling_of_model(text_path);
+}
+
 std::chrono::seconds ServeFlags::timeout() const {
   return std::chrono::seconds(checked(timeout_s, "--timeout", 1, kLongest));
 }
 
 std::chrono::seconds ServeFlags::drain() const {
   return std::chrono::seconds(checked(drain_s, "--drain", 0, kLongest));
+}
+
+std::size_t ServeFlags::texts_per_key(const serve::ApiKeys& keys) const {
+  if (per_key != -1) {
+    return static_cast<std::size_t>(
+        checked(per_key, "--per-key", 0, 1'000'000)
+    );
+  }
+  // Of one key alone there is nobody to keep room for.
+  if (keys.size() < 2) return 0;
+  return static_cast<std::size_t>(
+      std::max<std::int64_t>((max_batch + max_queue) / 2, 1)
+  );
+}
+
+std::shared_ptr<const serve::KeyScopes> ServeFlags::scopes() const {
+  if (ahead.prefix_folder.empty()) return std::make_shared<serve::KeyScopes>();
+  return std::make_shared<serve::KeyScopes>(ahead.prefix_folder);
 }
 
 infer::EngineOptions ServeFlags::engine() const {
@@ -220,6 +264,7 @@ infer::RunnerOptions ServeFlags::runner() const {
 serve::RequestLimits ServeFlags::limits() const {
   serve::RequestLimits out;
   out.max_tokens = checked(max_tokens, "--max-tokens", 1, 1 << 24);
+  out.strict = strict_requests;
   return out;
 }
 

@@ -24,7 +24,7 @@ Json choice_json(const AnswerHead& head, const ChoicePart& c, bool whole) {
     if (calls) message["tool_calls"] = c.tool_calls;
     out[whole ? "message" : "delta"] = std::move(message);
   }
-  out["logprobs"] = c.log_probs;
+  out["logprobs"] = nullptr;
   out["finish_reason"] = or_null(c.finish);
   return out;
 }

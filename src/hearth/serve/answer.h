@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "hearth/base/json.h"
-#include "hearth/data/tokenizer/tokenizer.h"
-#include "hearth/infer/generated.h"
 
 namespace hearth::serve {
 
@@ -26,12 +24,12 @@ struct ChoicePart {
   int index = 0;
   std::string text;
   Json tool_calls;     // null, or a list in the API's form
-  Json log_probs;      // null, or what the functions below make
   std::string finish;  // empty: not yet
   bool first = false;  // of a stream: says whose message it is
 };
 
-// {"id":…,"object":…,"choices":[…],"usage":…}
+// {"id":…,"object":…,"choices":[…],"usage":…}; the choices' log probabilities,
+// here and in pieces, are null: see answer_writer.h.
 Json whole_answer(
     const AnswerHead& head,
     const std::vector<ChoicePart>& choices,
@@ -58,36 +56,5 @@ Json stream_usage(const AnswerHead& head, const Usage& usage);
 // As server-sent events carry it.
 std::string event_line(const Json& json);
 std::string_view end_of_events();
-
-// A token as text; bytes that are no text alone are written \xNN after
-// "bytes:".
-std::string token_text(const data::Tokenizer& tokenizer, std::int32_t id);
-
-using Tokens = std::vector<infer::GeneratedToken>;
-
-// The lists under "logprobs". The first token of a prompt has no log
-// probability, which is null. ids adds the tokens' numbers.
-Json chat_log_probs(
-    const Tokens& tokens,
-    const data::Tokenizer& tokenizer,
-    bool ids
-);
-// A prompt that an answer begins with: its text, and which of its tokens stand
-// in it.
-struct PromptEcho {
-  std::string text;
-  std::size_t tokens = 0;      // of the prompt
-  std::size_t hidden = 0;      // the first of them, put there by the tokenizer
-  bool shows_special = false;  // special tokens stand there as they are spelled
-};
-// echo: where the tokens begin with the prompt's, else null. offset: characters
-// of text before these tokens; grows by theirs.
-Json completion_log_probs(
-    const Tokens& tokens,
-    const data::Tokenizer& tokenizer,
-    bool ids,
-    const PromptEcho* echo,
-    std::size_t& offset
-);
 
 }  // namespace hearth::serve

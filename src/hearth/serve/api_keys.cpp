@@ -12,6 +12,7 @@ namespace hearth::serve {
 namespace {
 
 constexpr std::size_t kShortest = 16, kLongest = 512;
+constexpr std::string_view kScheme = "Bearer ";
 
 void add_lines(std::string_view text, const std::string& file, ApiKeys& keys) {
   long number = 0;
@@ -77,8 +78,11 @@ bool ApiKeys::accepts(std::string_view key) const {
   return found;
 }
 
+std::string_view ApiKeys::key_in_header(std::string_view value) {
+  return value.substr(std::min(kScheme.size(), value.size()));
+}
+
 bool ApiKeys::accepts_header(std::string_view value) const {
-  constexpr std::string_view kScheme = "Bearer ";
   if (value.size() < kScheme.size() ||
       value.size() > kLongest + kScheme.size()) {
     return false;

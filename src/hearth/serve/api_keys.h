@@ -24,6 +24,8 @@ class ApiKeys {
   bool accepts(std::string_view key) const;
   // "Bearer KEY", as an Authorization header has it.
   bool accepts_header(std::string_view value) const;
+  // The key of such a header that was accepted.
+  static std::string_view key_in_header(std::string_view value);
 
  private:
   std::vector<std::string> keys_;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "hearth/serve/api_error.h"
@@ -6,37 +8,46 @@
 namespace hearth::serve {
 namespace {
 
-TokenIds ids_of(const Json& list, const Fields& fields) {
+[[noreturn]] void fail_texts(const Fields& fields, const char* key) {
+  fields.fail(key, "must be text or token ids, or a list of either");
+}
+
+TokenIds ids_of(const Json& list, const Fields& fields, const char* key) {
   TokenIds out;
   out.reserve(list.size());
   for (const Json& id : list) {
     if (!id.is_number_unsigned() ||
         id.get<std::uint64_t>() > static_cast<std::uint64_t>(INT32_MAX)) {
-      fields.fail("prompt", "must be text or token ids, or a list of either");
+      fail_texts(fields, key);
     }
     out.push_back(static_cast<std::int32_t>(id.get<std::uint64_t>()));
   }
   return out;
 }
 
-void read_prompt(Fields& fields, CompletionRequest& out) {
-  const Json& value = fields.need("prompt");
+}  // namespace
+
+std::vector<TextOrIds> read_texts(Fields& fields, const char* key) {
+  const Json& value = fields.need(key);
+  std::vector<TextOrIds> out;
   const auto add = [&](const Json& one) {
     if (one.is_string()) {
-      out.prompts.emplace_back(one.get<std::string>());
+      out.emplace_back(one.get<std::string>());
     } else if (one.is_array()) {
-      out.prompts.emplace_back(ids_of(one, fields));
+      out.emplace_back(ids_of(one, fields, key));
     } else {
-      fields.fail("prompt", "must be text or token ids, or a list of either");
+      fail_texts(fields, key);
     }
   };
   const bool list = value.is_array() && !value.empty() &&
                     (value.front().is_string() || value.front().is_array());
-  if (!list) return add(value);
-  for (const Json& one : value) add(one);
+  if (list) {
+    for (const Json& one : value) add(one);
+  } else {
+    add(value);
+  }
+  return out;
 }
-
-}  // namespace
 
 CompletionRequest parse_completion_request(
     std::string_view body,
@@ -46,11 +57,11 @@ CompletionRequest parse_completion_request(
   Fields fields(document, "");
   CompletionRequest out;
   read_common(fields, limits, out);
-  read_prompt(fields, out);
+  out.prompts = read_texts(fields, "prompt");
   out.echo = fields.boolean("echo").value_or(false);
-  out.max_tokens = static_cast<int>(
-      fields.integer("max_tokens", 0, limits.max_tokens).value_or(16)
-  );
+  constexpr int kDefault = 16;
+  read_max_tokens(fields, limits, {"max_tokens"}, 0, out);
+  if (!out.max_tokens) out.max_tokens = std::min(kDefault, limits.max_tokens);
   if (const auto k = fields.integer("logprobs", 0, limits.max_log_probs)) {
     out.log_probs = static_cast<int>(*k);
   }

@@ -124,19 +124,25 @@ void Fields::only(
   fail(key, fmt::format("is not supported: {}", why));
 }
 
+void Fields::pass_over(std::initializer_list<const char*> keys) {
+  known_.insert(known_.end(), keys.begin(), keys.end());
+}
+
 void Fields::finish() const {
   for (const auto& [key, value] : object_.items()) {
     if (value.is_null() || std::ranges::find(known_, key) != known_.end()) {
       continue;
     }
     const std::string name = name_of(key);
+    // A name that nobody typed is not said back.
+    constexpr std::size_t kLongestParam = 256;
     throw ApiError(
         400,
         fmt::format(
             "{} is not supported{}", shown(Json(name)),
             did_you_mean(key, known_)
         ),
-        name, "unsupported_parameter"
+        name.size() <= kLongestParam ? name : "", "unsupported_parameter"
     );
   }
 }

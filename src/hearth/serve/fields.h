@@ -3,6 +3,7 @@
 // or a value of the wrong type or range, is an ApiError that names it: no
 // option is ever ignored.
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ class Fields {
   // The key may be there only with this value, or null: what it would ask for
   // beyond that is not offered.
   void only(std::string_view key, const Json& value, std::string_view why);
+
+  // These may be there, and say nothing that matters here.
+  void pass_over(std::initializer_list<const char*> keys);
 
   // Every key has been asked for; one that is null counts as absent. ApiError
   // names the first that was not, and the nearest that is known.

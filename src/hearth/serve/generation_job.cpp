@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hearth/base/effort.h"
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 
@@ -24,30 +25,36 @@ GenerationJob::GenerationJob(
     JobPlan plan,
     std::shared_ptr<HttpReply> reply
 )
-    : host_(std::move(host)),
+    : share_(std::move(host.share)),
+      host_(std::move(host)),
       plan_(std::move(plan)),
       pieces_(plan_.head, plan_.include_usage),
       reply_(std::move(reply)) {
+  if (plan_.response) response_.emplace(*std::move(plan_.response));
   choices_.resize(plan_.requests.size());
   if (!plan_.requests.empty()) plan_.stop_ids = plan_.requests[0].stop_ids;
-  unfinished_ = choices_.size();
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].whole.index = static_cast<int>(i);
+    choices_[i].copy = source_of(i) != i && plan_.requests[i].max_tokens == 0;
+    if (!choices_[i].copy) ++unfinished_;
     if (plan_.tool_form != infer::ToolForm::none) {
-      choices_[i].tools.emplace(plan_.tool_form, plan_.tool_names);
+      choices_[i].tools.emplace(
+          plan_.tool_form, plan_.tool_names, plan_.stream
+      );
     }
   }
 }
 
-void GenerationJob::start() {
+void GenerationJob::start(Effort* effort) {
   {
     // Tokens that come before the answer has begun wait here for a moment.
     const std::lock_guard lock(mutex_);
-    submit_all();
+    submit_all(effort);
     if (plan_.stream) begin_stream();
-    for (std::size_t i = 0; i < plan_.echoes.size(); ++i) {
+    for (Choice& choice : choices_) {
+      const auto echo = echo_of(choice);
       // With log probabilities the text waits for them.
-      if (!plan_.log_probs) add_text(choices_[i], plan_.echoes[i].text);
+      if (echo && !plan_.log_probs) add_text(choice, echo->text);
     }
   }
   const std::weak_ptr<GenerationJob> weak = weak_from_this();
@@ -59,22 +66,37 @@ void GenerationJob::start() {
   });
 }
 
-void GenerationJob::submit_all() {
+void GenerationJob::submit_all(Effort* effort) {
+  std::vector<infer::Request> requests;
+  std::vector<std::size_t> choices;  // of each request
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    if (choices_[i].copy) continue;
+    requests.push_back(std::move(plan_.requests[i]));
+    choices.push_back(i);
+  }
+  plan_.requests.clear();
   try {
     const auto ids = host_.engine->submit_all(
-        std::move(plan_.requests), [&](std::size_t i) -> infer::Listener {
-          return [self = shared_from_this(), i](const infer::Event& event) {
-            self->hear(i, event);
+        std::move(requests),
+        [&](std::size_t i) -> infer::Listener {
+          return [self = shared_from_this(),
+                  c = choices[i]](const infer::Event& event) {
+            self->hear(c, event);
           };
-        }
+        },
+        effort
     );
-    for (std::size_t i = 0; i < ids.size(); ++i) choices_[i].id = ids[i];
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      choices_[choices[i]].id = ids[i];
+    }
     ++host_.metrics->begun;
   } catch (const infer::QueueFull&) {
     ++host_.metrics->rejected;
     throw ApiError(
         429, "too many requests wait already: try again later", {}, "queue_full"
     );
+  } catch (const EffortError&) {
+    throw;
   } catch (const UsageError& e) {
     throw ApiError(400, plain_message(e.what()));
   }
@@ -86,8 +108,10 @@ void GenerationJob::begin_stream() {
   host_.metrics->count_answer(host_.route, 200);
   // A line that begins with a colon is no event.
   reply_->begin(
-      {200, with(std::move(headers), "X-Accel-Buffering", "no"), {}}, ":\n\n"
+      {200, with(std::move(headers), "X-Accel-Buffering", "no"), {}},
+      ": keep-alive\n\n"
   );
+  if (response_) return write(response_->begin());
   if (!plan_.head.chat) return;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     write_piece({.index = static_cast<int>(i), .first = true});
@@ -97,25 +121,68 @@ void GenerationJob::begin_stream() {
 void GenerationJob::hear(std::size_t index, const infer::Event& event) {
   const std::lock_guard lock(mutex_);
   Choice& choice = choices_[index];
+  const bool waits = plan_.log_probs && source_of(index) != index &&
+                     !choice.scored && !failed_;
+  if (waits) {
+    choice.early.push_back(event);
+  } else {
+    take(index, event);
+  }
+}
+
+void GenerationJob::take(std::size_t index, const infer::Event& event) {
   switch (event.kind) {
     case infer::Event::Kind::prompt:
-      hear_prompt(choice, event);
+      hear_prompt(index, event);
       break;
     case infer::Event::Kind::token:
-      hear_token(choice, event.token);
+      hear_token(choices_[index], event.token);
       break;
     case infer::Event::Kind::end:
       hear_end(index, event);
       break;
+    case infer::Event::Kind::vector:
+      break;  // EmbeddingJob's
   }
 }
 
-void GenerationJob::hear_prompt(Choice& choice, const infer::Event& event) {
+std::shared_ptr<const PromptEcho> GenerationJob::echo_of(
+    const Choice& choice
+) const {
+  if (plan_.echoes.empty()) return nullptr;
+  return plan_.echoes[static_cast<std::size_t>(
+      choice.whole.index / plan_.choices_per_prompt
+  )];
+}
+
+// For all choices of this prompt, some of which may have run ahead.
+void GenerationJob::hear_prompt(std::size_t index, const infer::Event& event) {
   if (failed_ || !plan_.log_probs) return;
-  choice.tokens = event.prompt;
-  choice.scored_prompt = true;
-  const auto index = static_cast<std::size_t>(choice.whole.index);
-  add_text(choice, plan_.echoes[index].text);
+  const auto scores = std::make_shared<const Tokens>(event.prompt);
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    Choice& choice = choices_[i];
+    if (source_of(i) != index) continue;
+    choice.prompt = scores;
+    choice.scored = true;
+    if (const auto echo = echo_of(choice)) add_text(choice, echo->text);
+    for (const auto& early : std::exchange(choice.early, {})) take(i, early);
+  }
+}
+
+void GenerationJob::time_token(Choice& choice) {
+  const auto now = Clock::now();
+  if (!first_token_) {
+    first_token_ = true;
+    host_.metrics->first_token.observe(seconds_since(began_));
+  }
+  if (choice.made++ == 0) {
+    choice.first_token = now;
+  } else {
+    host_.metrics->inter_token.observe(
+        std::chrono::duration<double>(now - choice.last_token).count()
+    );
+  }
+  choice.last_token = now;
 }
 
 void GenerationJob::hear_token(
@@ -123,10 +190,7 @@ void GenerationJob::hear_token(
     const infer::GeneratedToken& token
 ) {
   if (failed_) return;
-  if (!first_token_) {
-    first_token_ = true;
-    host_.metrics->first_token.observe(seconds_since(began_));
-  }
+  time_token(choice);
   if (plan_.log_probs) choice.tokens.push_back(token);
   if (choice.tools) {
     add_parts(
@@ -141,13 +205,15 @@ void GenerationJob::hear_end(std::size_t index, const infer::Event& event) {
   Choice& choice = choices_[index];
   choice.ended = true;
   if (index % static_cast<std::size_t>(plan_.choices_per_prompt) == 0) {
-    usage_.prompt += event.prompt_tokens;
     usage_.cached += event.cached_tokens;
   }
   usage_.made += event.made_tokens;
   --unfinished_;
   if (failed_ || !ended_well(choice, event)) return;
-  finish_choice(choice, event);
+  end_choice(index, event);
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    if (choices_[i].copy && source_of(i) == index) end_choice(i, event);
+  }
   if (unfinished_ > 0) return;
   ++host_.metrics->done;
   host_.metrics->whole_request.observe(seconds_since(began_));
@@ -159,21 +225,32 @@ void GenerationJob::hear_end(std::size_t index, const infer::Event& event) {
   log_end("200");
 }
 
+void GenerationJob::end_choice(std::size_t index, const infer::Event& event) {
+  Choice& choice = choices_[index];
+  choice.ended = true;
+  if (index % static_cast<std::size_t>(plan_.choices_per_prompt) == 0) {
+    usage_.prompt += event.prompt_tokens;
+  }
+  if (choice.made > 1) {
+    const std::chrono::duration<double> time =
+        choice.last_token - choice.first_token;
+    host_.metrics->output_token.observe(time.count() / (choice.made - 1));
+  }
+  finish_choice(choice, event);
+}
+
 bool GenerationJob::ended_well(
     const Choice& choice,
     const infer::Event& event
 ) {
   Metrics& metrics = *host_.metrics;
-  // It ended because we said so, after the one call it was to make.
-  const bool called_once =
-      plan_.one_tool_call && !choice.whole.tool_calls.is_null();
   if (timed_out_) {
     fail({504, "the answer took too long", {}, "timeout"}, metrics.timed_out);
   } else if (!event.error.empty() && event.request_at_fault) {
     fail({400, plain_message(event.error)}, metrics.failed);
   } else if (!event.error.empty()) {
     fail({500, plain_message(event.error), {}, "engine_error"}, metrics.failed);
-  } else if (event.finish == infer::Finish::cancelled && !called_once) {
+  } else if (event.finish == infer::Finish::cancelled && !choice.called_once) {
     fail(
         {503,
          "the server stopped before the answer was whole",
@@ -186,6 +263,11 @@ bool GenerationJob::ended_well(
 }
 
 void GenerationJob::finish_stream() {
+  share_.reset();
+  if (response_) {
+    write(response_->end(choices_[0].whole.finish == "length", usage_));
+    return reply_->end();
+  }
   if (plan_.include_usage) {
     write(event_line(stream_usage(plan_.head, usage_)));
   }
@@ -193,17 +275,44 @@ void GenerationJob::finish_stream() {
   reply_->end();
 }
 
-void GenerationJob::finish_whole() {
-  std::vector<ChoicePart> parts;
-  parts.reserve(choices_.size());
-  for (Choice& c : choices_) {
-    c.whole.log_probs = take_log_probs(c);
-    parts.push_back(std::move(c.whole));
-  }
+void GenerationJob::finish_response() {
+  response_->end(choices_[0].whole.finish == "length", usage_);
   host_.metrics->count_answer(host_.route, 200);
   reply_->send(
       {200, with(host_.headers, "Content-Type", "application/json"),
-       to_json_line(whole_answer(plan_.head, parts, usage_))}
+       to_json_line(response_->whole())}
+  );
+}
+
+void GenerationJob::finish_whole() {
+  if (response_) return finish_response();
+  std::vector<ChoicePart> parts;
+  std::vector<LogProbs> log_probs;
+  parts.reserve(choices_.size());
+  for (Choice& c : choices_) {
+    log_probs.push_back(take_log_probs(c));
+    parts.push_back(std::move(c.whole));
+  }
+  host_.metrics->count_answer(host_.route, 200);
+  const auto writer = std::make_shared<AnswerWriter>(
+      plan_.head, parts, std::move(log_probs), usage_
+  );
+  HttpAnswer answer{
+      200, with(host_.headers, "Content-Type", "application/json"), {}
+  };
+  // What fits one piece has a length; the rest is made as it is taken.
+  if (!writer->next(answer.body)) {
+    share_.reset();
+    return reply_->send(answer);
+  }
+  auto first = std::exchange(answer.body, {});
+  reply_->draw(
+      answer, [writer, first = std::move(first),
+               share = std::move(share_)](std::string& out) mutable {
+        if (first.empty()) return writer->next(out);
+        out += std::exchange(first, {});
+        return true;
+      }
   );
 }
 
@@ -213,11 +322,15 @@ void GenerationJob::fail(
     std::atomic<std::uint64_t>& counter
 ) {
   failed_ = true;
+  share_.reset();
   ++counter;
   for (const auto id : unfinished_ids()) host_.engine->cancel(id);
   log_end(std::to_string(error.status()));
   if (plan_.stream) {
-    reply_->write("data: " + error_body(error) + "\n\n");
+    reply_->write(
+        response_ ? response_->error(error)
+                  : "data: " + error_body(error) + "\n\n"
+    );
     reply_->end();
     return;
   }
@@ -232,7 +345,7 @@ void GenerationJob::fail(
 std::vector<infer::RequestId> GenerationJob::unfinished_ids() const {
   std::vector<infer::RequestId> ids;
   for (const Choice& c : choices_) {
-    if (!c.ended) ids.push_back(c.id);
+    if (!c.ended && !c.copy) ids.push_back(c.id);
   }
   return ids;
 }

@@ -11,10 +11,13 @@
 
 #include "hearth/infer/engine.h"
 #include "hearth/infer/tool_calls.h"
-#include "hearth/serve/answer.h"
+#include "hearth/serve/answer_writer.h"
 #include "hearth/serve/api_error.h"
 #include "hearth/serve/http_reply.h"
+#include "hearth/serve/key_shares.h"
 #include "hearth/serve/metrics.h"
+#include "hearth/serve/response_answer.h"
+#include "hearth/serve/running_job.h"
 
 namespace hearth::serve {
 
@@ -25,12 +28,19 @@ struct JobPlan {
   bool log_probs = false, token_ids = false;
   int choices_per_prompt = 1;
   std::vector<infer::Request> requests;
-  std::vector<PromptEcho> echoes;  // what each choice's text begins with
+  // What the texts of each prompt begin with; none: with nothing.
+  std::vector<std::shared_ptr<const PromptEcho>> echoes;
+  // For each choice the one whose request scores their prompt; none: each its
+  // own. One that makes no token and does not score is not run at all.
+  std::vector<std::size_t> scored_by;
   // Calls are looked for in this form; none: the text is only text.
   infer::ToolForm tool_form = infer::ToolForm::none;
   std::vector<std::string> tool_names;
   std::vector<std::int32_t> stop_ids;  // what the requests have
   bool one_tool_call = false;          // the answer ends with the first
+  HttpHeaders headers;                 // of its answer, beside the host's
+  // The answer is one of /v1/responses, and this what it repeats.
+  std::optional<ResponseHead> response;
 };
 
 struct JobHost {
@@ -40,32 +50,49 @@ struct JobHost {
   std::string_view route;  // as metrics count answers; must outlive the job
   HttpHeaders headers;     // of every answer
   std::chrono::milliseconds timeout{600'000};
+  KeyShares::SharePtr share;  // of its key, while it is under way
 };
 
-class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
+class GenerationJob : public RunningJob,
+                      public std::enable_shared_from_this<GenerationJob> {
  public:
   GenerationJob(JobHost host, JobPlan plan, std::shared_ptr<HttpReply> reply);
 
   // Hands everything to the engine. ApiError 429 when it has no room, 400 when
-  // a request can never run; then nothing of it is left running.
-  void start();
-  // Ends the answer with an error that says the server stops.
-  void cut_off();
+  // a request can never run; then nothing of it is left running. effort: what
+  // that counts to.
+  void start(Effort* effort = nullptr);
+  void cut_off() override;
 
  private:
   struct Choice {
     infer::RequestId id = 0;
     ChoicePart whole;  // all so far; of a stream only what the end needs
     Tokens tokens;     // with log probabilities, not yet written
+    std::shared_ptr<const Tokens> prompt;  // scored, the same
     std::size_t offset = 0;
-    bool scored_prompt = false, ended = false;
+    bool copy = false;  // says what another one says
+    bool scored = false, ended = false;
+    bool called_once = false;  // and was asked to end for that
+    // What came before its prompt was scored.
+    std::vector<infer::Event> early;
+    int made = 0;
+    Clock::time_point first_token, last_token;
     std::optional<infer::ToolCallReader> tools;
   };
 
-  void submit_all();
+  void submit_all(Effort* effort);
   void begin_stream();
   void hear(std::size_t index, const infer::Event& event);
-  void hear_prompt(Choice& choice, const infer::Event& event);
+  void take(std::size_t index, const infer::Event& event);
+  void hear_prompt(std::size_t index, const infer::Event& event);
+  void time_token(Choice& choice);
+  void end_choice(std::size_t index, const infer::Event& event);
+  // The choice that scores this one's prompt.
+  std::size_t source_of(std::size_t index) const {
+    return plan_.scored_by.empty() ? index : plan_.scored_by[index];
+  }
+  std::shared_ptr<const PromptEcho> echo_of(const Choice& choice) const;
   void hear_token(Choice& choice, const infer::GeneratedToken& token);
   void hear_end(std::size_t index, const infer::Event& event);
   // False, having failed, where the event is no answer.
@@ -75,22 +102,29 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   // What a reader of calls made of a piece of text.
   void add_parts(Choice& choice, const infer::ToolText& parts);
   void add_call(Choice& choice, const infer::ToolCall& call);
+  // Of a stream; the whole has what was told so far.
+  void add_piece(Choice& choice, const infer::ToolCallPiece& piece);
+  void end_after_call(Choice& choice);
   void write(std::string_view event);
-  void write_piece(const ChoicePart& part);
+  void write_piece(const ChoicePart& part, LogProbs log_probs = {});
   void pause();
   void go_on();
-  Json take_log_probs(Choice& choice);
+  LogProbs take_log_probs(Choice& choice);
   void finish_stream();
   void finish_whole();
+  void finish_response();
   void fail(const ApiError& error, std::atomic<std::uint64_t>& counter);
   void cancel_all();
   void time_out();
   std::vector<infer::RequestId> unfinished_ids() const;
   void log_end(std::string_view how) const;
 
+  // Given back before the answer ends, so that who hears the end may ask anew.
+  KeyShares::SharePtr share_;
   const JobHost host_;
   JobPlan plan_;
   const TextPieces pieces_;
+  std::optional<ResponseWriter> response_;
   const std::shared_ptr<HttpReply> reply_;
   const Clock::time_point began_ = Clock::now();
 

@@ -22,16 +22,37 @@ bool would_block(int error) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(int fd, Host& host, Clock::time_point now)
+bool Pace::too_slow(
+    std::size_t least_rate,
+    std::chrono::milliseconds window,
+    Clock::time_point now
+) {
+  const std::chrono::duration<double> passed = now - since;
+  if (passed < window) return false;
+  const bool slow = static_cast<double>(bytes) <
+                    static_cast<double>(least_rate) * passed.count();
+  begin(now);
+  return slow;
+}
+
+HttpConnection::HttpConnection(
+    int fd,
+    std::string peer,
+    Host& host,
+    Clock::time_point now
+)
     : fd_(fd),
+      peer_(std::move(peer)),
       host_(host),
       parser_(host.options.limits),
-      body_(host.bodies),
       idle_since_(now),
       request_since_(now),
+      came_(now),
       progress_(now),
       lingers_since_(now),
-      silent_since_(now) {
+      silent_since_(now),
+      takes_{.since = now},
+      sends_{.since = now} {
   ++host_.counters.open;
 }
 
@@ -50,7 +71,10 @@ bool HttpConnection::wants_read() const {
   return !at_end_ && (lingering_ || reply_ || in_.size() < kReadAtOnce);
 }
 
-bool HttpConnection::spare() const {
+// One that was answered in full and told so has had its time when others need
+// the place.
+bool HttpConnection::spare(Clock::time_point now) const {
+  if (lingering_ && now - lingers_since_ > kLinger) return true;
   return !busy() && !parser_.started() && in_.empty();
 }
 
@@ -117,17 +141,20 @@ bool HttpConnection::advance(Clock::time_point now) {
 // One request out of what has come; false when more must come first.
 bool HttpConnection::parse(Clock::time_point now) {
   const bool before = parser_.started();
-  in_.erase(0, parser_.feed(in_));
+  const std::size_t taken = parser_.feed(in_);
+  in_.erase(0, taken);
+  sends_.bytes += taken;
+  came_ = now;
   if (!before && parser_.started()) request_since_ = now;
-  body_.set(parser_.body_size());
   if (parser_.fault()) {
     answer_fault(*parser_.fault());
     return true;
   }
   if (parser_.head_done() && !gated_) {
-    gated_ = true;
+    take_head(now);
     if (answer_at_once(now)) return true;
   }
+  body_.set(parser_.body_size());
   if (body_.over()) {
     answer_fault({503, "too many large requests arrive at once"});
     return true;
@@ -135,6 +162,15 @@ bool HttpConnection::parse(Clock::time_point now) {
   if (parser_.wants_continue()) out_ += "HTTP/1.1 100 Continue\r\n\r\n";
   if (parser_.done()) start_request(now);
   return wants_write() || reply_ != nullptr;
+}
+
+void HttpConnection::take_head(Clock::time_point now) {
+  const auto& o = host_.options;
+  gated_ = true;
+  sends_.begin(now);
+  parser_.comes_from(peer_);
+  owner_ = o.owner ? o.owner(parser_.head()) : peer_;
+  body_ = BodyShare(host_.bodies, owner_);
 }
 
 bool HttpConnection::answer_at_once(Clock::time_point now) {
@@ -179,16 +215,18 @@ void HttpConnection::start_request(Clock::time_point now) {
   });
   progress_ = now;
   host_.submit(
-      std::move(request), std::exchange(body_, BodyShare(host_.bodies)), reply_
+      std::move(request), owner_, std::exchange(body_, BodyShare()), reply_
   );
 }
 
 bool HttpConnection::flush(Clock::time_point now) {
+  if (sent_ == 0) takes_.begin(now);
   while (sent_ < out_.size()) {
     const ssize_t n =
         send(fd_, out_.data() + sent_, out_.size() - sent_, kSendFlags);
     if (n < 0) return would_block(errno);
     sent_ += static_cast<std::size_t>(n);
+    takes_.bytes += static_cast<std::size_t>(n);
     progress_ = now;
     host_.counters.bytes_out += static_cast<std::uint64_t>(n);
   }
@@ -202,18 +240,29 @@ bool HttpConnection::flush(Clock::time_point now) {
   return true;
 }
 
+// Taking a byte now and then is not reading.
+bool HttpConnection::reads_too_slowly(Clock::time_point now) {
+  const auto& o = host_.options;
+  if (now - progress_ > o.write_timeout) return true;
+  return takes_.too_slow(o.least_rate, o.rate_window, now);
+}
+
 bool HttpConnection::past_deadline(Clock::time_point now) {
   const auto& o = host_.options;
   if (lingering_) {
     return now - silent_since_ > kLinger ||
            now - lingers_since_ > o.body_timeout;
   }
-  if (wants_write()) return now - progress_ > o.write_timeout;
+  if (wants_write()) return reads_too_slowly(now);
   if (reply_) return false;
   if (!parser_.started()) return now - idle_since_ > o.idle_timeout;
   const auto patience =
       parser_.head_done() ? o.head_timeout + o.body_timeout : o.head_timeout;
-  if (now - request_since_ <= patience || close_after_) return false;
+  const bool drips =
+      parser_.head_done() &&
+      sends_.too_slow(o.least_body_rate, o.body_rate_window, now);
+  const bool late = now - request_since_ > patience;
+  if ((!late && !drips) || close_after_) return false;
   answer_fault({408, "the request took too long to arrive"});
   ++host_.counters.timed_out;
   return false;
@@ -224,7 +273,8 @@ bool HttpConnection::pull(Clock::time_point now) {
   // Nobody else holds it: whatever is there now is all that will come.
   const bool orphan = reply_.use_count() == 1;
   HttpReply::Pull pull = reply_->pull();
-  if (orphan && !pull.ended) {
+  draws_ = pull.draws;
+  if (orphan && !pull.ended && !pull.draws) {
     if (reply_->begun()) return false;
     reply_->send({500, {}, {}});
     pull = reply_->pull();
@@ -239,6 +289,7 @@ bool HttpConnection::pull(Clock::time_point now) {
 }
 
 bool HttpConnection::tick(Clock::time_point now) {
+  const auto& o = host_.options;
   if (past_deadline(now)) {
     if (wants_write()) ++host_.counters.too_slow;
     return false;
@@ -246,6 +297,10 @@ bool HttpConnection::tick(Clock::time_point now) {
   if (reply_) {
     reply_->check_deadline(now);
     if (!wants_write() && !pull(now)) return false;
+  }
+  if (reply_ && !wants_write() && now - progress_ >= o.quiet_after) {
+    reply_->say_nothing();
+    progress_ = now;
   }
   return advance(now);
 }

@@ -156,16 +156,21 @@ bool HttpParser::parse_request_line(std::string_view line) {
   return true;
 }
 
-bool HttpParser::parse_header(std::string_view line) {
+bool HttpParser::check_header(std::string_view line, std::size_t before) {
   const auto colon = line.find(':');
   if (colon == line.npos || !is_token(line.substr(0, colon))) {
     fail(400, "a header must be NAME: VALUE on one line");
-  } else if (request_.headers.size() >= limits_.max_headers) {
+  } else if (before >= limits_.max_headers) {
     fail(431, fmt::format("at most {} headers are read", limits_.max_headers));
   } else if (!is_value(line.substr(colon + 1))) {
     fail(400, "a header value holds a control character");
   }
-  if (fault_) return false;
+  return !fault_;
+}
+
+bool HttpParser::parse_header(std::string_view line) {
+  if (!check_header(line, request_.headers.size())) return false;
+  const auto colon = line.find(':');
   request_.headers.emplace_back(
       line.substr(0, colon), trimmed(line.substr(colon + 1))
   );
@@ -270,23 +275,39 @@ std::size_t HttpParser::feed_chunk_line(std::string_view bytes) {
   return taken;
 }
 
+// What stands there is no part of the request, but must be a header.
+void HttpParser::end_trailer_line(std::string_view line) {
+  if (line.empty()) {
+    state_ = State::done;
+    return;
+  }
+  trailer_bytes_ += line.size();
+  if (trailer_bytes_ > limits_.max_head) {
+    return fail(431, "the trailer is too long");
+  }
+  check_header(line, trailer_lines_++);
+}
+
 void HttpParser::end_chunk_line() {
   const std::string line = std::exchange(line_, {});
   if (state_ == State::chunk_end) {
     state_ = State::chunk_size;
     return;
   }
-  if (state_ == State::trailer) {
-    trailer_bytes_ += line.size();
-    if (line.empty()) {
-      state_ = State::done;
-    } else if (trailer_bytes_ > limits_.max_head) {
-      fail(431, "the trailer is too long");
-    }
-    return;
-  }
+  if (state_ == State::trailer) return end_trailer_line(line);
   std::size_t size = 0;
-  const auto digits = trimmed(std::string_view(line).substr(0, line.find(';')));
+  const auto semicolon = line.find(';');
+  auto digits = std::string_view(line).substr(0, semicolon);
+  // Only before an extension does the RFC let blanks stand, and of control
+  // characters there another reader might make the end of the line.
+  if (semicolon != line.npos) {
+    while (digits.ends_with(' ') || digits.ends_with('\t')) {
+      digits.remove_suffix(1);
+    }
+    if (!is_value(std::string_view(line).substr(semicolon))) {
+      return fail(400, "the extension of a chunk holds a control character");
+    }
+  }
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), size, 16);
   if (digits.empty() || end != digits.data() + digits.size() ||

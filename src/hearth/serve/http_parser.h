@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "hearth/serve/http_message.h"
 
@@ -38,6 +39,8 @@ class HttpParser {
   // What is known of the request; all but its body once head_done().
   const HttpRequest& head() const { return request_; }
   std::size_t body_size() const { return request_.body.size(); }
+  // No bytes tell: the request under way says so from now on.
+  void comes_from(std::string peer) { request_.peer = std::move(peer); }
   // The client waits for a word before it sends the body; asked once.
   bool wants_continue();
 
@@ -63,11 +66,14 @@ class HttpParser {
   void parse_head();
   bool parse_request_line(std::string_view line);
   bool take_authority(std::string_view& target);
+  // Of a line that so many came before.
+  bool check_header(std::string_view line, std::size_t before);
   bool parse_header(std::string_view line);
   void set_host();
   void choose_framing();
   bool content_length(std::size_t& length);
   void end_chunk_line();
+  void end_trailer_line(std::string_view line);
   void fail(int status, std::string what);
 
   HttpLimits limits_;
@@ -75,7 +81,7 @@ class HttpParser {
   std::string head_, line_;
   std::string authority_;  // of a target that is a whole URL
   std::size_t left_ = 0;   // bytes of the body or chunk still to come
-  std::size_t trailer_bytes_ = 0;
+  std::size_t trailer_bytes_ = 0, trailer_lines_ = 0;
   bool chunked_ = false, continue_asked_ = false, continue_said_ = false;
   HttpRequest request_;
   std::optional<HttpFault> fault_;

@@ -152,6 +152,31 @@ TEST(HttpParser, RefusesBodiesThatCouldBeReadTwoWays) {
   }
 }
 
+TEST(HttpParser, RefusesChunksThatCouldBeReadTwoWays) {
+  const std::string start =
+      "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::pair<std::string, int> cases[] = {
+      {" 1\r\na\r\n0\r\n\r\n", 400},
+      {"\t1\r\na\r\n0\r\n\r\n", 400},
+      {"1 \r\na\r\n0\r\n\r\n", 400},
+      {"1;x\ry\r\na\r\n0\r\n\r\n", 400},
+      {"1\r;x\r\na\r\n0\r\n\r\n", 400},
+      {"1;x\x01\r\na\r\n0\r\n\r\n", 400},
+      {"1\r\na\r\n0\r\nno colon\r\n\r\n", 400},
+      {"1\r\na\r\n0\r\nA : b\r\n\r\n", 400},
+      {"1\r\na\r\n0\r\nA: b\r\n folded\r\n\r\n", 400},
+      {"1\r\na\r\n0\r\nA: b\rc\r\n\r\n", 400},
+      {"1\r\na\r\n0\r\nGET / HTTP/1.1\r\n\r\n", 400},
+      {"1 ;x=\"y\"\r\na\r\n0\r\nA: b\r\n\r\n", 0},
+  };
+  for (const auto& [text, status] : cases) {
+    EXPECT_EQ(fault_of(start + text), status) << text;
+  }
+  std::string many = start + "0\r\n";
+  for (int i = 0; i < 101; ++i) many += "A: b\r\n";
+  EXPECT_EQ(fault_of(many + "\r\n"), 431);
+}
+
 TEST(HttpParser, BoundsEveryLength) {
   const HttpLimits limits{
       .max_target = 10, .max_head = 300, .max_headers = 3, .max_body = 8

@@ -21,20 +21,56 @@ void HttpReply::send(const HttpAnswer& answer) {
   terms_.wake();
 }
 
+void HttpReply::start(const HttpAnswer& answer) {
+  begun_ = true;
+  chunked_ = terms_.minor >= 1;
+  closes_ = !terms_.keep_alive || !chunked_;
+  waiting_ += answer_head(
+      answer, chunked_ ? HttpFraming::chunked : HttpFraming::closing,
+      terms_.keep_alive
+  );
+}
+
 void HttpReply::begin(const HttpAnswer& answer, std::string nothing) {
   {
     const std::lock_guard lock(mutex_);
     if (begun_ || gone_) return;
-    begun_ = true;
-    chunked_ = terms_.minor >= 1;
-    closes_ = !terms_.keep_alive || !chunked_;
+    start(answer);
     nothing_ = std::move(nothing);
-    waiting_ += answer_head(
-        answer, chunked_ ? HttpFraming::chunked : HttpFraming::closing,
-        terms_.keep_alive
-    );
   }
   terms_.wake();
+}
+
+void HttpReply::draw(const HttpAnswer& answer, NextPiece next) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (begun_ || gone_) return;
+    start(answer);
+    next_piece_ = std::move(next);
+    forget_callbacks();
+  }
+  terms_.wake();
+}
+
+void HttpReply::draw_piece() {
+  std::string piece;
+  const bool more = next_piece_(piece);
+  if (!piece.empty()) append(piece);
+  if (more) return;
+  next_piece_ = nullptr;
+  finish();
+}
+
+void HttpReply::finish() {
+  ended_ = true;
+  if (chunked_ && !terms_.head_only) waiting_ += http_chunk({});
+  forget_callbacks();
+}
+
+void HttpReply::say_nothing() {
+  const std::lock_guard lock(mutex_);
+  if (!begun_ || ended_ || gone_ || nothing_.empty()) return;
+  append(nothing_);
 }
 
 void HttpReply::append(std::string_view bytes) {
@@ -61,9 +97,7 @@ void HttpReply::end() {
   {
     const std::lock_guard lock(mutex_);
     if (!begun_ || ended_ || gone_) return;
-    ended_ = true;
-    if (chunked_ && !terms_.head_only) waiting_ += http_chunk({});
-    forget_callbacks();
+    finish();
   }
   terms_.wake();
 }
@@ -112,7 +146,10 @@ HttpReply::Pull HttpReply::pull() {
   std::function<void()> callback;
   {
     const std::lock_guard lock(mutex_);
-    out = {std::exchange(waiting_, {}), ended_, closes_};
+    if (next_piece_ && waiting_.empty()) draw_piece();
+    out = {
+        std::exchange(waiting_, {}), ended_, closes_, next_piece_ != nullptr
+    };
     callback = std::exchange(room_callback_, nullptr);
   }
   if (callback) callback();
@@ -125,6 +162,7 @@ void HttpReply::client_left() {
     const std::lock_guard lock(mutex_);
     gone_ = true;
     waiting_.clear();
+    next_piece_ = nullptr;
     callback = std::exchange(gone_callback_, nullptr);
     forget_callbacks();
   }
@@ -143,7 +181,7 @@ void HttpReply::check_deadline(Clock::time_point now) {
 
 std::optional<std::string> HttpReply::probe() {
   const std::lock_guard lock(mutex_);
-  if (!waiting_.empty()) return "";
+  if (!waiting_.empty() || next_piece_) return "";
   if (terms_.minor == 0 || ended_) return {};
   // Before the answer, any client must pass over an interim one.
   if (!begun_) return "HTTP/1.1 100 Continue\r\n\r\n";

@@ -40,6 +40,12 @@ class HttpReply {
   bool write(std::string_view bytes);
   void end();
 
+  // An answer whose body is drawn as the client takes it: `next` appends a
+  // piece and says whether there are more. It is called on the loop's thread
+  // and has only what it owns: nothing of the request need be left.
+  using NextPiece = std::function<bool(std::string& out)>;
+  void draw(const HttpAnswer& answer, NextPiece next);
+
   bool begun() const;
   // The client has not yet taken what was written: time to pause.
   bool full() const;
@@ -57,6 +63,7 @@ class HttpReply {
   struct Pull {
     std::string bytes;
     bool ended = false, closes = false;
+    bool draws = false;  // there is more as soon as it is asked for
   };
   Pull pull();
   void client_left();
@@ -65,15 +72,22 @@ class HttpReply {
   // sending can take and one who left cannot: what is returned first, or what
   // waits here. Nothing where there is no such thing to send.
   std::optional<std::string> probe();
+  // The client has heard nothing for long: writes a piece that means nothing,
+  // where the answer has begun and knows one.
+  void say_nothing();
 
  private:
+  void start(const HttpAnswer& answer);
   void append(std::string_view bytes);
+  void draw_piece();
+  void finish();
   void forget_callbacks();
   bool is_full() const { return waiting_.size() >= terms_.max_waiting; }
 
   const Terms terms_;
   mutable std::mutex mutex_;
   std::string waiting_, nothing_;
+  NextPiece next_piece_;
   bool begun_ = false, ended_ = false, gone_ = false;
   bool chunked_ = false, closes_ = false;
   std::function<void()> gone_callback_, deadline_callback_, room_callback_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -27,21 +29,40 @@ namespace {
 
 // How often the clock is looked at when nothing happens.
 constexpr int kTickMs = 100;
+// What the system may hold of an answer: with more, a client that does not
+// read would seem to for long.
+constexpr int kSendBuffer = 64 << 10;
 
 }  // namespace
 
 struct HttpServer::State {
+  // A request on its way to a worker.
+  struct Held {
+    HttpRequest request;
+    std::string owner;
+    BodyShare body;
+    std::shared_ptr<HttpReply> reply;
+  };
+
   State(const HttpServerOptions& o, HttpHandler h)
       : options(o),
         handler(std::move(h)),
-        bodies{.most = o.max_bodies},
+        bodies(o.max_bodies, std::max(o.max_bodies / 4, o.limits.max_body)),
         host{
             options, counters, bodies,
             [this](
                 HttpRequest request,
+                std::string owner,
                 BodyShare body,
-                const std::shared_ptr<HttpReply>& reply
-            ) { submit(std::move(request), std::move(body), reply); },
+                std::shared_ptr<HttpReply> reply
+            ) {
+              submit(
+                  std::make_shared<Held>(Held{
+                      std::move(request), std::move(owner), std::move(body),
+                      std::move(reply)
+                  })
+              );
+            },
             [w = wakeup] { w->call(); }
         } {
     listening = listen_on(options.host, options.port);
@@ -50,15 +71,16 @@ struct HttpServer::State {
     if (listening.fd >= 0) close(listening.fd);
   }
 
-  void submit(
-      HttpRequest request,
-      BodyShare body,
-      const std::shared_ptr<HttpReply>& reply
-  );
+  void submit(const std::shared_ptr<Held>& held);
+  void run_quick(const std::shared_ptr<Held>& held);
+  void run(const HttpHandler& call, const std::shared_ptr<Held>& held);
   void loop();
   void accept_all(Clock::time_point now);
-  void take(int fd, Clock::time_point now);
-  bool drop_spare();
+  void take(int fd, std::string peer, Clock::time_point now);
+  bool drop_spare(Clock::time_point now, std::chrono::milliseconds at_least);
+  void drop_unfinished(Clock::time_point now);
+  bool drop_stalest();
+  bool make_room(Clock::time_point now);
   void poll_once();
   void serve_events(Clock::time_point now);
   void tell_round();
@@ -75,7 +97,7 @@ struct HttpServer::State {
   std::vector<pollfd> polled;
   bool accepts = true;            // in this round
   Clock::time_point accept_from;  // not before: the system has no more files
-  std::unique_ptr<WorkerQueue> workers;
+  std::unique_ptr<WorkerQueue> workers, slow_workers;
   std::thread thread;
   std::atomic<bool> draining{false}, stopping{false};
   // What drain() waits for.
@@ -85,36 +107,53 @@ struct HttpServer::State {
   std::size_t busy = 0;
 };
 
-void HttpServer::State::submit(
-    HttpRequest request,
-    BodyShare body,
-    const std::shared_ptr<HttpReply>& reply
-) {
-  // std::function wants to copy what it holds.
-  struct Held {
-    HttpRequest request;
-    BodyShare body;
-    std::shared_ptr<HttpReply> reply;
-  };
-  auto held =
-      std::make_shared<Held>(std::move(request), std::move(body), reply);
-  workers->push([this, held]() mutable {
-    try {
-      handler(std::move(held->request), held->reply);
-    } catch (const std::exception& e) {
-      log_warning("a request failed: {}", e.what());
-      held->reply->send({500, {}, {}});
-    }
-    held.reset();
-    wakeup->call();
-  });
+void HttpServer::State::submit(const std::shared_ptr<Held>& held) {
+  const bool large = held->request.body.size() > options.quick_body;
+  if (large && slow_workers) {
+    slow_workers->push(held->owner, [this, held] {
+      run(options.slow_handler, held);
+    });
+  } else {
+    workers->push(held->owner, [this, held] { run_quick(held); });
+  }
 }
 
-// The connection that has asked nothing for longest goes.
-bool HttpServer::State::drop_spare() {
+void HttpServer::State::run_quick(const std::shared_ptr<Held>& held) {
+  try {
+    run(handler, held);
+  } catch (const TakesLong&) {
+    if (!slow_workers) return held->reply->send({500, {}, {}});
+    slow_workers->push(held->owner, [this, held] {
+      run(options.slow_handler, held);
+    });
+  }
+}
+
+// What was held goes with the last that holds it, on the worker's thread; the
+// loop then sees what became of the reply.
+void HttpServer::State::run(
+    const HttpHandler& call,
+    const std::shared_ptr<Held>& held
+) {
+  try {
+    call(held->request, held->reply);
+  } catch (const std::exception& e) {
+    log_warning("a request failed: {}", e.what());
+    held->reply->send({500, {}, {}});
+  }
+  held->reply.reset();
+  held->body = BodyShare();
+  wakeup->call();
+}
+
+// The connection that has asked nothing for longest goes, if that is so long.
+bool HttpServer::State::drop_spare(
+    Clock::time_point now,
+    std::chrono::milliseconds at_least
+) {
   HttpConnection* oldest = nullptr;
   for (const auto& c : connections) {
-    if (!c->spare()) continue;
+    if (!c->spare(now) || now - c->idle_since() < at_least) continue;
     if (!oldest || c->idle_since() < oldest->idle_since()) oldest = c.get();
   }
   if (oldest == nullptr) return false;
@@ -123,16 +162,79 @@ bool HttpServer::State::drop_spare() {
   return true;
 }
 
-void HttpServer::State::take(int fd, Clock::time_point now) {
+// Of one owner only so many may have begun a request and wait to end it: the
+// oldest go. Whoever means it has said in one go what it wants.
+void HttpServer::State::drop_unfinished(Clock::time_point now) {
+  const std::size_t most = std::clamp<std::size_t>(
+      options.max_connections / 4, 1,
+      std::max<std::size_t>(options.max_unfinished, 1)
+  );
+  std::map<std::string_view, std::vector<HttpConnection*>> by_owner;
+  const auto waits = [&](const auto& c) {
+    return c->unfinished() && !c->goes_on(now);
+  };
+  if (std::ranges::count_if(connections, waits) <=
+      static_cast<std::ptrdiff_t>(most)) {
+    return;
+  }
+  for (const auto& c : connections) {
+    if (waits(c)) by_owner[c->owner()].push_back(c.get());
+  }
+  std::set<const HttpConnection*> gone;
+  for (auto& [owner, list] : by_owner) {
+    std::ranges::sort(list, {}, &HttpConnection::waits_since);
+    for (std::size_t i = 0; i + most < list.size(); ++i) gone.insert(list[i]);
+  }
+  counters.partial += gone.size();
+  std::erase_if(connections, [&](const auto& c) {
+    return gone.contains(c.get());
+  });
+}
+
+// Of whoever has begun the most requests and not ended them, the one goes of
+// which nothing came for longest.
+bool HttpServer::State::drop_stalest() {
+  struct Of {
+    std::size_t count = 0;
+    const HttpConnection* stalest = nullptr;
+  };
+  std::map<std::string_view, Of> by_owner;
+  for (const auto& c : connections) {
+    if (!c->unfinished()) continue;
+    Of& of = by_owner[c->owner()];
+    ++of.count;
+    if (!of.stalest || c->waits_since() < of.stalest->waits_since()) {
+      of.stalest = c.get();
+    }
+  }
+  const auto largest = std::ranges::max_element(
+      by_owner, {}, [](const auto& entry) { return entry.second.count; }
+  );
+  if (largest == by_owner.end()) return false;
+  const HttpConnection* gone = largest->second.stalest;
+  ++counters.partial;
+  std::erase_if(connections, [&](const auto& c) { return c.get() == gone; });
+  return true;
+}
+
+// Who has only just come may be about to say what it wants, and is the last to
+// go.
+bool HttpServer::State::make_room(Clock::time_point now) {
+  return drop_spare(now, options.stall) || drop_stalest() ||
+         drop_spare(now, std::chrono::milliseconds(0));
+}
+
+void HttpServer::State::take(int fd, std::string peer, Clock::time_point now) {
   // Those that are told so need a place for the time it takes.
   const std::size_t most = options.max_connections;
-  const bool full = connections.size() >= most && !drop_spare();
+  while (connections.size() >= most && make_room(now)) continue;
+  const bool full = connections.size() >= most;
   if (full) ++counters.refused;
   if (connections.size() >= most + most / 8 + 8) {
     close(fd);
     return;
   }
-  auto made = std::make_unique<HttpConnection>(fd, host, now);
+  auto made = std::make_unique<HttpConnection>(fd, std::move(peer), host, now);
   if (full && !made->refuse({503, "too many connections"}, now)) return;
   connections.push_back(std::move(made));
 }
@@ -140,12 +242,15 @@ void HttpServer::State::take(int fd, Clock::time_point now) {
 void HttpServer::State::accept_all(Clock::time_point now) {
   constexpr auto kPause = std::chrono::milliseconds(200);
   for (;;) {
-    const int fd = accept(listening.fd, nullptr, nullptr);
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    const int fd =
+        accept(listening.fd, reinterpret_cast<sockaddr*>(&from), &size);
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (fd < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
       // No file descriptors or memory: the connection stays in the queue.
-      if (!drop_spare()) accept_from = now + kPause;
+      if (!make_room(now)) accept_from = now + kPause;
       return;
     }
     ++counters.accepted;
@@ -153,10 +258,11 @@ void HttpServer::State::accept_all(Clock::time_point now) {
     fcntl(fd, F_SETFL, O_NONBLOCK);
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
 #ifdef SO_NOSIGPIPE
     setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
 #endif
-    take(fd, now);
+    take(fd, peer_name(from), now);
   }
 }
 
@@ -210,6 +316,7 @@ void HttpServer::State::loop() {
     const auto now = Clock::now();
     host.stopping = draining;
     serve_events(now);
+    drop_unfinished(now);
     if (accepts && polled.back().revents != 0) accept_all(now);
     if (draining) tell_round();
   }
@@ -231,9 +338,23 @@ const HttpCounters& HttpServer::counters() const {
   return state_->counters;
 }
 
+HttpServer::Workers HttpServer::workers() const {
+  Workers out;
+  if (state_->workers) out.quick = state_->workers->state();
+  if (state_->slow_workers) out.slow = state_->slow_workers->state();
+  return out;
+}
+
 void HttpServer::start() {
-  state_->workers = std::make_unique<WorkerQueue>(state_->options.workers);
-  state_->thread = std::thread([this] { state_->loop(); });
+  State& s = *state_;
+  if (s.options.slow_handler) {
+    // With one to spare, nobody takes all of them.
+    s.slow_workers = std::make_unique<WorkerQueue>(
+        s.options.slow_workers, WorkerQueue::Sharing::leave_one
+    );
+  }
+  s.workers = std::make_unique<WorkerQueue>(s.options.workers);
+  s.thread = std::thread([&s] { s.loop(); });
 }
 
 std::size_t HttpServer::drain(std::chrono::milliseconds patience) {
@@ -258,7 +379,9 @@ std::size_t HttpServer::stop(std::chrono::milliseconds patience) {
   s.stopping = true;
   s.wakeup->call();
   s.thread.join();
-  s.workers.reset();
+  // The quick ones may still hand something to the slow ones.
+  s.workers->end();
+  if (s.slow_workers) s.slow_workers->end();
   return left;
 }
 

@@ -91,6 +91,21 @@ bool is_loopback(const std::string& host) {
          IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+std::string peer_name(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address.ss_family == AF_INET6) {
+    sockaddr_in6 v6{};
+    __builtin_memcpy(&v6, &address, sizeof v6);
+    for (int i = 8; i < 16; ++i) v6.sin6_addr.s6_addr[i] = 0;
+    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    return std::string(text) + "/64";
+  }
+  sockaddr_in v4{};
+  __builtin_memcpy(&v4, &address, sizeof v4);
+  inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+  return text;
+}
+
 ListenSocket listen_on(const std::string& host, int port) {
   constexpr int kBacklog = 512;
   if (port < 0 || port > 65535) {

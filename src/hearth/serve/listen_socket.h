@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/socket.h>
+
 namespace hearth::serve {
 
 // Whether it is a numeric address, and whether one that only this machine can
@@ -14,6 +16,10 @@ bool is_loopback(const std::string& host);
 std::string address_of_host(const std::string& host);
 // What this machine calls itself, and that on the local network.
 std::vector<std::string> machine_names();
+
+// The address that tells one client from another: of IPv4 all of it, of IPv6
+// the first half, since a client has the rest to choose from.
+std::string peer_name(const sockaddr_storage& address);
 
 struct ListenSocket {
   int fd = -1;

@@ -17,7 +17,7 @@ std::string heading(
 
 void Histogram::observe(double seconds) {
   std::size_t i = 0;
-  while (i < kBounds.size() && seconds > kBounds[i]) ++i;
+  while (i < bounds_.size() && seconds > bounds_[i]) ++i;
   ++counts_[i];
   microseconds_ += static_cast<std::uint64_t>(seconds * 1e6);
 }
@@ -38,7 +38,7 @@ std::string Histogram::text(
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     total += counts_[i];
     const std::string bound =
-        i < kBounds.size() ? fmt::format("{}", kBounds[i]) : "+Inf";
+        i < bounds_.size() ? fmt::format("{}", bounds_[i]) : "+Inf";
     out += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, bound, total);
   }
   return out + fmt::format(

@@ -33,8 +33,16 @@ Refusal refusal(Parse parse) {
 Refusal refused_chat(const std::string& more) {
   return refusal([&] { chat(more); });
 }
-Refusal refused_body(const std::string& body) {
-  return refusal([&] { parse_chat_request(body, {}); });
+Refusal refused_body(
+    const std::string& body,
+    const RequestLimits& limits = {}
+) {
+  return refusal([&] { parse_chat_request(body, limits); });
+}
+// As --strict-requests has it.
+constexpr RequestLimits kStrict{.strict = true};
+Refusal strictly_refused(const std::string& more) {
+  return refused_body("{" + kChat + "," + more + "}", kStrict);
 }
 Refusal refused_completion(const std::string& body) {
   return refusal([&] { parse_completion_request(body, {}); });
@@ -167,7 +175,7 @@ TEST(ChatRequestTest, WhatIsNotOfferedIsNamed) {
       {R"("web_search_options":{})", "web_search_options"},
   };
   for (const auto& [more, param] : cases) {
-    const auto r = refused_chat(more);
+    const auto r = strictly_refused(more);
     EXPECT_EQ(r.status, 400) << more;
     EXPECT_EQ(r.param, param);
   }
@@ -208,7 +216,7 @@ TEST(ChatRequestTest, WrongTypesAndRangesAreNamed) {
        "chat_template_kwargs.messages"},
   };
   for (const auto& [more, param] : cases) {
-    const auto r = refused_chat(more);
+    const auto r = strictly_refused(more);
     EXPECT_EQ(r.status, 400) << more;
     EXPECT_EQ(r.param, param) << r.what;
   }
@@ -231,7 +239,8 @@ TEST(ChatRequestTest, WrongMessagesAreNamed) {
        "messages[0].tool_calls[0].function.arguments"},
   };
   for (const auto& [messages, param] : cases) {
-    const auto r = refused_body(R"({"model":"m","messages":)" + messages + "}");
+    const auto r =
+        refused_body(R"({"model":"m","messages":)" + messages + "}", kStrict);
     EXPECT_EQ(r.status, 400) << messages;
     EXPECT_EQ(r.param, param) << r.what;
   }

@@ -44,12 +44,19 @@ constexpr Known kKnown[] = {
     {"/v1/models", Route::models},
     {"/v1/chat/completions", Route::chat},
     {"/v1/completions", Route::completions},
+    {"/v1/responses", Route::responses},
+    {"/v1/embeddings", Route::embeddings},
 };
 
 }  // namespace
 
+bool asks_model(Route route) {
+  return route == Route::chat || route == Route::completions ||
+         route == Route::responses || route == Route::embeddings;
+}
+
 void check_method(Route route, std::string_view method) {
-  const bool posts = route == Route::chat || route == Route::completions;
+  const bool posts = asks_model(route);
   const bool fits =
       posts ? method == "POST" : method == "GET" || method == "HEAD";
   if (fits) return;

@@ -14,7 +14,12 @@ enum class Route : unsigned char {
   model,
   chat,
   completions,
+  responses,
+  embeddings,
 };
+
+// Those that a model answers; they take POST, the others GET.
+bool asks_model(Route route);
 
 struct RouteMatch {
   Route route = Route::page;

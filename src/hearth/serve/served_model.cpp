@@ -8,6 +8,7 @@
 #include "hearth/base/error.h"
 #include "hearth/serve/api_error.h"
 #include "hearth/serve/random_id.h"
+#include "hearth/serve/tool_text.h"
 
 namespace hearth::serve {
 namespace {
@@ -29,23 +30,31 @@ template <class Body>
 auto as_api_error(const char* param, Body body) {
   try {
     return body();
+  } catch (const EffortError&) {
+    throw;
   } catch (const UsageError& e) {
     throw ApiError(400, plain_message(e.what()), param);
   }
 }
 
-std::shared_ptr<const infer::Grammar> grammar_of(const FormatRequest& format) {
+// Where it must hold (format.strict), what a grammar cannot hold is refused.
+std::shared_ptr<const infer::Grammar> grammar_of(
+    const FormatRequest& format,
+    Effort* effort
+) {
   using Kind = FormatRequest::Kind;
   return as_api_error("response_format", [&] {
     switch (format.kind) {
       case Kind::json:
         return infer::grammar_of_any_json();
       case Kind::schema:
-        return infer::grammar_of_schema(format.schema);
+        return infer::grammar_of_schema(
+            format.schema, {.strict = format.strict, .effort = effort}
+        );
       case Kind::regex:
-        return infer::grammar_of_regex(format.source);
+        return infer::grammar_of_regex(format.source, effort);
       case Kind::gbnf:
-        return infer::grammar_of_gbnf(format.source);
+        return infer::grammar_of_gbnf(format.source, effort);
       case Kind::text:
         break;
     }
@@ -77,7 +86,8 @@ infer::Request engine_request(
   out.stop_ids = model.text->stop_ids();
   out.stop = r.stop;
   out.log_probs = r.log_probs;
-  out.grammar = grammar_of(r.format);
+  // Tools may put theirs in its place.
+  out.grammar = grammar_of(r.format, r.effort);
   out.adapter = model.adapter;
   return out;
 }
@@ -137,6 +147,14 @@ JobPlan plan_of(const GenerationRequest& r, bool chat) {
   return plan;
 }
 
+// An answer that cannot be as long as was asked for says how long it may be.
+void tell_cut_tokens(const GenerationRequest& r, int room, JobPlan& plan) {
+  if (!r.asked_tokens) return;
+  const int most = std::min(r.max_tokens.value_or(room), room);
+  if (*r.asked_tokens <= most || most < 0) return;
+  plan.headers.emplace_back("x-hearth-max-tokens", std::to_string(most));
+}
+
 // Each choice draws from a seed of its own, so that n texts differ.
 void add_choices(
     const ServedModel& model,
@@ -153,6 +171,11 @@ void add_choices(
   }
 }
 
+// Of the schemas of tools: one that says "strict" is held strictly anyway.
+infer::GrammarOptions options_of(const ChatRequest& request) {
+  return {.strict = request.strict, .effort = request.effort};
+}
+
 // A strict tool's arguments follow its schema also where the model may choose:
 // from the mark of a call on, the text is held to it.
 void add_strict_tools(
@@ -166,6 +189,13 @@ void add_strict_tools(
   });
   if (strict == request.tools.end()) return;
   const auto mark = infer::tool_call_mark(plan.tool_form);
+  if (mark.empty() && !request.strict) {
+    asked.grammar = infer::grammar_of_calls_or_text(
+        plan.tool_form, request.tools, request.parallel_tool_calls,
+        options_of(request)
+    );
+    return;
+  }
   if (mark.empty()) {
     const auto name = fmt::format(
         "tools[{}].function.strict", strict - request.tools.begin()
@@ -182,7 +212,22 @@ void add_strict_tools(
   }
   asked.grammar_after = mark;
   asked.grammar = infer::grammar_after_tool_call_mark(
-      plan.tool_form, request.tools, request.parallel_tool_calls
+      plan.tool_form, request.tools, request.parallel_tool_calls,
+      options_of(request)
+  );
+}
+
+// Either a call or text in the form that was asked for.
+void add_formed_answer(
+    const ChatRequest& request,
+    infer::Request& asked,
+    const JobPlan& plan
+) {
+  const bool any = request.format.kind == FormatRequest::Kind::json;
+  asked.grammar = infer::grammar_of_calls_or_json(
+      plan.tool_form, request.tools, any ? nullptr : &request.format.schema,
+      request.parallel_tool_calls,
+      {.strict = request.format.strict, .effort = request.effort}
   );
 }
 
@@ -197,23 +242,41 @@ void add_tools(
   if (request.tool_choice == ToolChoice::none) return;
   plan.tool_form = model.text->tool_form();
   if (plan.tool_form == infer::ToolForm::none) {
-    throw ApiError(400, "the template of this model knows no tools", "tools");
+    if (request.strict) {
+      throw ApiError(400, "the template of this model knows no tools", "tools");
+    }
+    plan.tool_form = kPlainToolForm;
   }
   as_api_error("tools", [&] {
     plan.tool_names = infer::tool_names(request.tools);
     plan.one_tool_call = !request.parallel_tool_calls;
     if (request.tool_choice == ToolChoice::automatic) {
-      return add_strict_tools(request, asked, plan);
+      return request.format.kind == FormatRequest::Kind::text
+                 ? add_strict_tools(request, asked, plan)
+                 : add_formed_answer(request, asked, plan);
     }
     asked.grammar = infer::grammar_of_tool_call(
         plan.tool_form, request.tools, request.tool_name,
-        request.parallel_tool_calls
+        request.parallel_tool_calls, options_of(request)
     );
   });
 }
 
 PromptEcho echo_of_ids(const ServedText& text, const TokenIds& ids) {
   return {.text = text.tokenizer()->decode(ids, true), .tokens = ids.size()};
+}
+
+// What is said about a prompt is the same for all choices of it, and for those
+// of a prompt that is equal: the first of them has it worked out.
+void share_scores(JobPlan& plan) {
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    const auto same = std::ranges::find(
+        plan.requests, plan.requests[i].prompt, &infer::Request::prompt
+    );
+    const auto source = static_cast<std::size_t>(same - plan.requests.begin());
+    plan.scored_by.push_back(source);
+    if (source != i) plan.requests[i].prompt_log_probs.reset();
+  }
 }
 
 // More than can ever wait would be refused each time anew.
@@ -238,10 +301,29 @@ JobPlan plan_chat(const ServedModel& model, const ChatRequest& request) {
   const int room = model.engine->limit() - static_cast<int>(ids.size());
   auto asked =
       engine_request(model, request, std::move(ids), std::max(room, 1));
+  tell_cut_tokens(request, room, plan);
   add_tools(model, request, asked, plan);
   add_choices(model, request, asked, plan);
   check_choices(model, plan);
   return plan;
+}
+
+// Errors about messages are about the items they were made of.
+JobPlan plan_response(
+    const ServedModel& model,
+    const ResponseRequest& request
+) {
+  try {
+    JobPlan plan = plan_chat(model, request);
+    plan.response = ResponseHead{
+        fmt::format("resp_{:016x}{:016x}", random_number(), random_number()),
+        plan.head.created, request.echo
+    };
+    return plan;
+  } catch (const ApiError& e) {
+    if (!e.param().starts_with("messages")) throw;
+    throw ApiError(e.status(), e.what(), "input", e.code());
+  }
 }
 
 JobPlan plan_completion(
@@ -264,11 +346,11 @@ JobPlan plan_completion(
                 : PromptEcho{
                       std::get<std::string>(prompt), ids.size(), prefix, true
                   };
-      plan.echoes.insert(
-          plan.echoes.end(), static_cast<std::size_t>(request.choices), echo
-      );
+      plan.echoes.push_back(std::make_shared<PromptEcho>(echo));
     }
+    const int room = model.engine->limit() - static_cast<int>(ids.size());
     auto asked = engine_request(model, request, std::move(ids), 16);
+    if (plan.headers.empty()) tell_cut_tokens(request, room, plan);
     asked.continues_prompt = true;
     if (request.echo && request.log_probs) {
       asked.prompt_log_probs = request.log_probs;
@@ -279,7 +361,50 @@ JobPlan plan_completion(
     add_choices(model, request, asked, plan);
   }
   check_choices(model, plan);
+  if (plan.requests.front().prompt_log_probs) share_scores(plan);
   return plan;
+}
+
+void check_log_probs(const JobPlan& plan, int context) {
+  // As JSON, some fifty bytes each; of text, as many.
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  constexpr std::size_t kMostText = std::size_t{32} << 20;
+  std::size_t entries = 0, text = 0;
+  for (const infer::Request& one : plan.requests) {
+    const std::size_t prompt = one.prompt.size();
+    const auto room = static_cast<std::size_t>(context) - prompt;
+    const std::size_t made =
+        std::min(static_cast<std::size_t>(one.max_tokens), room);
+    const std::size_t tokens = made + (plan.echoes.empty() ? 0 : prompt);
+    const int alternatives = one.log_probs.value_or(0);
+    entries += tokens * (1 + static_cast<std::size_t>(alternatives));
+  }
+  for (const auto& echo : plan.echoes) {
+    text +=
+        echo->text.size() * static_cast<std::size_t>(plan.choices_per_prompt);
+  }
+  if (plan.log_probs && entries > kMost) {
+    throw ApiError(
+        400,
+        fmt::format(
+            "the answer could hold {} log probabilities (texts x tokens x (1 + "
+            "alternatives)), but at most {} are given: ask for fewer texts, "
+            "tokens or alternatives",
+            entries, kMost
+        ),
+        plan.head.chat ? "top_logprobs" : "logprobs"
+    );
+  }
+  if (text > kMostText) {
+    throw ApiError(
+        400,
+        fmt::format(
+            "'echo' would repeat {} bytes of prompts, but at most {} are given",
+            text, kMostText
+        ),
+        "echo"
+    );
+  }
 }
 
 }  // namespace hearth::serve

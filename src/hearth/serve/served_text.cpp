@@ -1,11 +1,15 @@
 #include "hearth/serve/served_text.h"
 
 #include <algorithm>
+#include <array>
+#include <exception>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
 #include "hearth/serve/api_error.h"
+#include "hearth/serve/tool_text.h"
 
 namespace hearth::serve {
 namespace {
@@ -27,6 +31,8 @@ template <class Body>
 auto in_template(Body body) {
   try {
     return body();
+  } catch (const EffortError&) {
+    throw;
   } catch (const data::TemplateError& e) {
     throw ApiError(
         400,
@@ -65,6 +71,12 @@ std::vector<Suspect> suspects_of(
     });
   };
   std::vector<Suspect> out;
+  for (const auto& [key, value] : request.template_variables.items()) {
+    out.push_back(
+        {"chat_template_kwargs." + key, chat.mentions(key),
+         [key = key](ChatRequest& r) { r.template_variables.erase(key); }}
+    );
+  }
   const auto add_key = [&](const char* key, bool mentioned) {
     if (!any_message_has(request, key)) return;
     out.push_back(
@@ -75,29 +87,34 @@ std::vector<Suspect> suspects_of(
          }}
     );
   };
+  add_key("tool_calls", chat.mentions("tool_calls"));
+  // Who speaks, and what was thought before earlier answers, many templates
+  // leave out on purpose.
+  if (!request.strict) return out;
   // Tools have names too, so that the word alone says nothing.
   add_key("name", false);
-  add_key("tool_calls", chat.mentions("tool_calls"));
   add_key(
       "reasoning_content",
       mentions_one({"reasoning_content", "thinking", "reasoning"})
   );
-  for (const auto& [key, value] : request.template_variables.items()) {
-    out.push_back(
-        {"chat_template_kwargs." + key, chat.mentions(key),
-         [key = key](ChatRequest& r) { r.template_variables.erase(key); }}
-    );
-  }
   return out;
 }
 
-data::ChatOptions options_of(const ChatRequest& request) {
+data::ChatOptions options_of(
+    const ChatRequest& request,
+    const data::ChatTemplate& chat
+) {
   const bool tools = request.tool_choice != ToolChoice::none;
   data::ChatOptions out;
   out.add_generation_prompt = !request.continue_final_message;
   out.continue_final_message = request.continue_final_message;
   if (tools) out.tools = request.tools;
   out.variables = request.template_variables;
+  out.effort = request.effort;
+  if (!request.reasoning_effort.empty() && chat.mentions("reasoning_effort") &&
+      !out.variables.contains("reasoning_effort")) {
+    out.variables["reasoning_effort"] = request.reasoning_effort;
+  }
   return out;
 }
 
@@ -105,7 +122,7 @@ std::string rendered(
     const ChatRequest& request,
     const data::ChatTemplate& chat
 ) {
-  return chat.render(request.messages, options_of(request));
+  return chat.render(request.messages, options_of(request, chat));
 }
 
 [[noreturn]] void refuse_unread(const std::string& name) {
@@ -128,9 +145,41 @@ void check_all_is_read(
     suspect.leave_out(without);
     if (rendered(without, chat) == text) refuse_unread(suspect.name);
   }
-  const auto unread =
-      data::unread_message(chat, request.messages, options_of(request), text);
+  const auto unread = data::unread_message(
+      chat, request.messages, options_of(request, chat), text
+  );
   if (unread) refuse_unread(fmt::format("messages[{}].content", *unread));
+}
+
+// What the template makes of all of it.
+std::string read_text(
+    const ChatRequest& request,
+    const data::ChatTemplate& chat
+) {
+  return in_template([&] {
+    std::string text = rendered(request, chat);
+    check_all_is_read(request, chat, text);
+    return text;
+  });
+}
+
+// Ways to put a chat, the client's own first: others are tried where a template
+// cannot say that one.
+struct Way {
+  bool calls_as_text = false, system_to_user = false;
+};
+constexpr std::array<Way, 4> kWays = {
+    {{false, false}, {true, false}, {false, true}, {true, true}}
+};
+
+// Nothing where a change would leave the messages as they are.
+std::optional<ChatRequest> put(const ChatRequest& request, const Way& way) {
+  // Each way goes through all messages.
+  if (request.effort != nullptr) request.effort->spend(request.messages.size());
+  ChatRequest out = request;
+  if (way.calls_as_text && !write_calls_as_text(out.messages)) return {};
+  if (way.system_to_user && !move_system_to_user(out.messages)) return {};
+  return out;
 }
 
 }  // namespace
@@ -156,7 +205,7 @@ infer::ToolForm ServedText::tool_form() const {
 void ServedText::check_size(
     const std::string& text,
     int most_tokens,
-    const char* param
+    const std::string& param
 ) const {
   const std::size_t most =
       static_cast<std::size_t>(most_tokens) * longest_token_;
@@ -225,13 +274,33 @@ TokenIds ServedText::chat_ids(
         "messages"
     );
   }
+  return encoded(chat_text(marked), mark, most_tokens);
+}
+
+std::string ServedText::chat_text(const ChatRequest& request) const {
+  ChatRequest asked = request;
   const bool tools = request.tool_choice != ToolChoice::none;
-  return in_template([&] {
-    const data::ChatTemplate& chat = templates_->choose(tools);
-    std::string text = rendered(marked, chat);
-    check_all_is_read(marked, chat, text);
-    return encoded(std::move(text), mark, most_tokens);
-  });
+  const bool own = tool_form() != infer::ToolForm::none;
+  if (tools && !own && !request.strict) {
+    add_tools_as_text(asked.messages, asked.tools);
+    write_calls_as_text(asked.messages);
+    asked.tool_choice = ToolChoice::none;
+  }
+  const data::ChatTemplate* chat =
+      in_template([&] { return &templates_->choose(tools && own); });
+  std::exception_ptr first;
+  for (const Way& way : kWays) {
+    const auto put_so = put(asked, way);
+    if (!put_so) continue;
+    try {
+      return read_text(*put_so, *chat);
+    } catch (const ApiError&) {
+      // The first way's error is about what the client sent.
+      if (!first) first = std::current_exception();
+    }
+    if (request.strict) break;
+  }
+  std::rethrow_exception(first);
 }
 
 TokenIds ServedText::raw_ids(const std::string& prompt, int most_tokens) const {
@@ -239,6 +308,15 @@ TokenIds ServedText::raw_ids(const std::string& prompt, int most_tokens) const {
   TokenIds ids = tokenizer_->prefix_ids();
   tokenizer_->encode(prompt, ids, {.add_special = false});
   return ids;
+}
+
+TokenIds ServedText::whole_ids(
+    const std::string& text,
+    int most_tokens,
+    const std::string& where
+) const {
+  check_size(text, most_tokens, where);
+  return tokenizer_->encode(text);
 }
 
 }  // namespace hearth::serve

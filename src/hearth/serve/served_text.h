@@ -27,15 +27,24 @@ class ServedText {
   }
   const std::vector<std::int32_t>& stop_ids() const { return stop_ids_; }
   bool chats() const { return templates_.has_value(); }
-  // How the template with tools teaches to call them.
+  // How the template with tools teaches to call them; none where it does not.
   infer::ToolForm tool_form() const;
 
   // Each throws ApiError: for what the template refuses or would leave out,
-  // and, before it is tokenised, for text that so many tokens cannot hold.
+  // however it is put (tool_text.h), and, before it is tokenised, for text that
+  // so many tokens cannot hold.
   TokenIds chat_ids(const ChatRequest& request, int most_tokens) const;
   TokenIds raw_ids(const std::string& prompt, int most_tokens) const;
+  // A text that nothing follows: with what the tokenizer puts behind it, too.
+  // `where` is what the request calls it.
+  TokenIds whole_ids(
+      const std::string& text,
+      int most_tokens,
+      const std::string& where
+  ) const;
 
  private:
+  std::string chat_text(const ChatRequest& request) const;
   TokenIds encoded(
       std::string text,
       const std::string& mark,
@@ -44,7 +53,7 @@ class ServedText {
   void check_size(
       const std::string& text,
       int most_tokens,
-      const char* param
+      const std::string& param
   ) const;
 
   std::shared_ptr<const data::Tokenizer> tokenizer_;

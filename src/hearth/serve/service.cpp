@@ -35,10 +35,46 @@ HttpAnswer page_answer(std::string_view path) {
   };
 }
 
+HttpAnswer effort_answer(EffortError::Reason reason) {
+  switch (reason) {
+    case EffortError::Reason::deadline:
+      return error_answer(
+          {503,
+           "the request took too long to prepare: its template, schema or "
+           "grammar is too much work now",
+           {},
+           "too_much_work"},
+          1
+      );
+    case EffortError::Reason::cancelled:
+      return error_answer(
+          {503,
+           "the server stopped before the answer was begun",
+           {},
+           "server_stopped"},
+          1
+      );
+    case EffortError::Reason::too_large:
+      break;
+  }
+  return error_answer(
+      {400,
+       "the request is too much work: its template, schema or grammar is too "
+       "large",
+       {},
+       "too_much_work"}
+  );
+}
+
 }  // namespace
 
 Service::Service(ServiceOptions options, std::vector<ServedModel> models)
-    : options_(std::move(options)), models_(std::move(models)) {}
+    : options_(std::move(options)),
+      models_(std::move(models)),
+      scopes_(
+          options_.scopes ? options_.scopes : std::make_shared<KeyScopes>()
+      ),
+      shares_(options_.per_key) {}
 
 HttpAnswer Service::fault_answer(const HttpFault& fault) {
   metrics_->count_answer("other", fault.status);
@@ -59,6 +95,9 @@ HttpAnswer Service::error(
 ) const {
   if (const auto* api = dynamic_cast<const ApiError*>(&e)) {
     return error_answer(*api, retry_after(api->status()));
+  }
+  if (const auto* spent = dynamic_cast<const EffortError*>(&e)) {
+    return effort_answer(spent->reason());
   }
   if (dynamic_cast<const UsageError*>(&e) != nullptr) {
     return error_answer({400, plain_message(e.what())});
@@ -91,8 +130,7 @@ void Service::finish(
 ) {
   metrics_->count_answer(route, answer.status);
   if (answer.status == 405) {
-    const bool posts =
-        route == "/v1/chat/completions" || route == "/v1/completions";
+    const bool posts = asks_model(find_route(route).route);
     answer.headers.emplace_back("Allow", posts ? "POST" : "GET, HEAD");
   }
   for (auto& header : common_headers(request)) {
@@ -125,17 +163,6 @@ std::optional<HttpAnswer> Service::gate(const HttpRequest& head) {
   if (made.status == 401) note_refused_key(head);
   finish(head, route, made);
   return made;
-}
-
-void Service::handle(const HttpRequest& request, const Reply& reply) {
-  const RouteMatch match = find_route(request.path);
-  try {
-    generate(request, reply, match);
-  } catch (const std::exception& e) {
-    HttpAnswer made = error(e, match.name);
-    finish(request, match.name, made);
-    reply->send(made);
-  }
 }
 
 // Who tries keys is worth a line; a flood of them is worth one a minute.
@@ -200,38 +227,86 @@ std::optional<HttpAnswer> Service::answer(
 void Service::generate(
     const HttpRequest& request,
     const Reply& reply,
-    const RouteMatch& match
+    const RouteMatch& match,
+    Effort& effort
 ) {
-  const bool chat = match.route == Route::chat;
   if (draining_) throw ApiError(503, "the server is shutting down");
+  // A client may leave while its request waits for a worker.
+  effort.look();
+  if (match.route == Route::embeddings) {
+    return embed(request, reply, match, effort);
+  }
+  auto share = shares_.take(owner(request), 1);
   JobPlan plan;
   const ServedModel* model = nullptr;
+  bool seeded = false;
+  effort.spend(request.body.size());
   const auto ready = [&](GenerationRequest& asked) {
     model = &model_named(asked.model);
-    if (!asked.seed) asked.seed = next_seed();
+    asked.effort = &effort;
+    seeded = asked.seed.has_value();
   };
-  if (chat) {
+  if (match.route == Route::chat) {
     auto asked = parse_chat_request(request.body, options_.limits);
     ready(asked);
     plan = plan_chat(*model, asked);
+  } else if (match.route == Route::responses) {
+    auto asked = parse_response_request(request.body, options_.limits);
+    ready(asked);
+    plan = plan_response(*model, asked);
   } else {
     auto asked = parse_completion_request(request.body, options_.limits);
     ready(asked);
     plan = plan_completion(*model, asked);
   }
-  for (auto& one : plan.requests) {
-    one.max_tokens = std::min(one.max_tokens, options_.limits.max_tokens);
-  }
-  JobHost host{
-      .engine = model->engine.get(),
-      .tokenizer = model->text->tokenizer(),
+  shares_.resize(*share, plan.requests.size());
+  settle(request, *model, seeded, plan);
+  JobHost host = host_of(*model, request, match, std::move(share));
+  for (auto& header : plan.headers) host.headers.push_back(std::move(header));
+  const auto job =
+      std::make_shared<GenerationJob>(std::move(host), std::move(plan), reply);
+  job->start(&effort);
+  keep_track(job);
+}
+
+JobHost Service::host_of(
+    const ServedModel& model,
+    const HttpRequest& request,
+    const RouteMatch& match,
+    KeyShares::SharePtr share
+) const {
+  return {
+      .engine = model.engine.get(),
+      .tokenizer = model.text->tokenizer(),
       .metrics = metrics_,
       .route = match.name,
       .headers = common_headers(request),
-      .timeout = options_.timeout
+      .timeout = options_.timeout,
+      .share = std::move(share)
   };
-  const auto job =
-      std::make_shared<GenerationJob>(std::move(host), std::move(plan), reply);
+}
+
+void Service::embed(
+    const HttpRequest& request,
+    const Reply& reply,
+    const RouteMatch& match,
+    Effort& effort
+) {
+  auto share = shares_.take(owner(request), 1);
+  effort.spend(request.body.size());
+  const auto asked = parse_embedding_request(request.body, options_.limits);
+  const ServedModel& model = model_named(asked.model);
+  EmbeddingPlan plan = plan_embeddings(model, asked, effort);
+  plan.at_once = std::min(plan.requests.size(), kTextsAtOnce);
+  if (options_.per_key > 0) {
+    plan.at_once = std::min(plan.at_once, options_.per_key);
+  }
+  shares_.resize(*share, plan.at_once);
+  const Hash128 scope = scope_of(request);
+  for (auto& one : plan.requests) one.scope = scope;
+  const auto job = std::make_shared<EmbeddingJob>(
+      host_of(model, request, match, std::move(share)), std::move(plan), reply
+  );
   job->start();
   keep_track(job);
 }
@@ -241,7 +316,7 @@ std::uint64_t Service::next_seed() {
   return mixed_seed(*options_.seed, seeds_drawn_++);
 }
 
-void Service::keep_track(const std::shared_ptr<GenerationJob>& job) {
+void Service::keep_track(const std::shared_ptr<RunningJob>& job) {
   const std::lock_guard lock(jobs_mutex_);
   std::erase_if(jobs_, [](const auto& j) { return j.expired(); });
   jobs_.push_back(job);
@@ -249,6 +324,10 @@ void Service::keep_track(const std::shared_ptr<GenerationJob>& job) {
 
 void Service::cut_off() {
   const std::lock_guard lock(jobs_mutex_);
+  cut_off_ = true;
+  for (const auto& weak : call_offs_) {
+    if (const auto flag = weak.lock()) *flag = true;
+  }
   for (const auto& weak : jobs_) {
     if (const auto job = weak.lock()) job->cut_off();
   }
@@ -278,6 +357,7 @@ Json Service::model_json(const ServedModel& model) const {
       {"owned_by", "hearth"},
       {"context_length", model.engine->limit()},
       {"max_tokens", options_.limits.max_tokens},
+      {"embedding_length", model.engine->width()},
       {"chat", model.text->chats()}
   };
 }
@@ -286,12 +366,6 @@ Json Service::models_json() const {
   Json list = Json::array();
   for (const ServedModel& model : models_) list.push_back(model_json(model));
   return {{"object", "list"}, {"data", std::move(list)}};
-}
-
-HttpAnswer Service::health() const {
-  HttpAnswer out = json_answer({{"status", draining_ ? "draining" : "ok"}});
-  if (draining_) out.status = 503;
-  return out;
 }
 
 }  // namespace hearth::serve

@@ -91,6 +91,9 @@ struct ServiceBench {
         letters_tokenizer(), std::move(templates), std::vector<std::int32_t>{},
         o.special
     );
+    o.service.workers = [this] {
+      return server ? server->workers() : HttpServer::Workers{};
+    };
     service = std::make_unique<Service>(
         o.service,
         std::vector<ServedModel>{
@@ -101,11 +104,14 @@ struct ServiceBench {
     o.http.fault_answer = [this](const auto& fault) {
       return service->fault_answer(fault);
     };
+    o.http.slow_handler = [this](const auto& request, const auto& reply) {
+      service->handle(request, reply);
+    };
+    o.http.owner = [this](const auto& r) { return service->owner(r); };
     server = std::make_unique<HttpServer>(
-        o.http,
-        [this](
-            const HttpRequest& request, const std::shared_ptr<HttpReply>& reply
-        ) { service->handle(request, reply); }
+        o.http, [this](const auto& request, const auto& reply) {
+          service->handle_quick(request, reply);
+        }
     );
     server->start();
   }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -116,6 +117,27 @@ void add_engine(const infer::EngineStats& s, MetricLines& out) {
   out.gauge("hearth_kv_pages_free", "Of these, free.", s.pool.free_pages);
 }
 
+void add_workers(const HttpServer::Workers& w, MetricLines& out) {
+  out.gauge(
+      "hearth_workers_busy", "Workers that read requests, at work.",
+      w.quick.busy + w.slow.busy
+  );
+  out.gauge(
+      "hearth_workers_waiting", "Requests that wait for such a worker.",
+      w.quick.waiting + w.slow.waiting
+  );
+  out.gauge(
+      "hearth_workers_longest_run_seconds",
+      "For how long one of them has been at one request.",
+      std::max(w.quick.longest_run, w.slow.longest_run)
+  );
+  out.gauge(
+      "hearth_workers_longest_wait_seconds",
+      "For how long a request has waited for one.",
+      std::max(w.quick.longest_wait, w.slow.longest_wait)
+  );
+}
+
 }  // namespace
 
 std::string Service::metrics_text() const {
@@ -134,16 +156,21 @@ std::string Service::metrics_text() const {
       "Bytes of arrays: weights, keys and values, what a step needs.",
       memory_usage().total
   );
-  out.gauge(
-      "process_resident_memory_bytes", "Memory of the process.",
-      resident_bytes()
-  );
+  out.text += process_metrics_text();
   out.text += metrics_->first_token.text(
       "hearth_first_token_seconds", "From request to first token."
   );
   out.text += metrics_->whole_request.text(
       "hearth_request_seconds", "From request to its end."
   );
+  out.text += metrics_->inter_token.text(
+      "hearth_inter_token_latency_seconds", "Between two tokens of one text."
+  );
+  out.text += metrics_->output_token.text(
+      "hearth_time_per_output_token_seconds",
+      "Of each text, the mean time for a token after the first."
+  );
+  if (options_.workers) add_workers(options_.workers(), out);
   if (options_.more_metrics) out.text += options_.more_metrics();
   return out.text;
 }

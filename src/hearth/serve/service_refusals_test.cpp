@@ -99,6 +99,7 @@ TEST(ServiceRefusals, MessagesThatTheTemplateDropsAreNamed) {
   options.chat_template =
       "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}"
       "{% endif %}{% endfor %}";
+  options.service.limits.strict = true;
   ServiceBench bench(options);
   const auto ask = [&](const std::string& messages) {
     return bench.post(
@@ -169,7 +170,9 @@ TEST(ServiceRefusals, ATemplatesErrorDoesNotSayWhereItLies) {
 }
 
 TEST(ServiceRefusals, WhatTheTemplateDoesNotReadIsRefused) {
-  ServiceBench bench;
+  BenchOptions options;
+  options.service.limits.strict = true;
+  ServiceBench bench(options);
   const auto param = [&](const std::string& messages, const char* more = "") {
     const std::string answer = bench.post(
         kChatPath, R"({"model":"base","max_tokens":2,"messages":[)" + messages +
@@ -207,7 +210,6 @@ TEST(ServiceRefusals, WhatTheTemplateDoesNotReadIsRefused) {
       param(R"({"role":"tool","content":"a","tool_call_id":"c","name":"f"})"),
       "taken"
   );
-  BenchOptions options;
   options.chat_template =
       "{% for m in messages %}{{ m.name }}{{ m.content }}{% endfor %}"
       "{% if polite %}please{% endif %}";

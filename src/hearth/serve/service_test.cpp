@@ -38,7 +38,7 @@ TEST(ServiceTest, ChatStreamsWhatItAnswersWhole) {
     }
   }
   EXPECT_EQ(Json::parse(events[0])["choices"][0]["delta"]["role"], "assistant");
-  EXPECT_EQ(text, choice["message"]["content"]);
+  EXPECT_EQ(text, choice["message"]["content"].get<std::string>());
   EXPECT_EQ(finish, "length");
   const Json last = Json::parse(events[events.size() - 2]);
   EXPECT_TRUE(last["choices"].empty());
@@ -220,7 +220,7 @@ TEST(ServiceTest, ChatLogProbsHaveBytesAndAlternatives) {
     EXPECT_EQ(token["logprob"], token["top_logprobs"][0]["logprob"]);
     if (token["token"] != "<end>") text += token["token"];
   }
-  EXPECT_EQ(text, choice["message"]["content"]);
+  EXPECT_EQ(text, choice["message"]["content"].get<std::string>());
 }
 
 TEST(ServiceTest, StopTextsEndAnAnswer) {

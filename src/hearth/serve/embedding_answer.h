@@ -1,0 +1,20 @@
+#pragma once
+// Vectors in OpenAI's JSON.
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hearth::serve {
+
+// A list of numbers, each as short as tells it from all others; or their
+// little-endian bytes in base64, in quotes.
+std::string vector_text(std::span<const float> vector, bool base64);
+
+// {"object":"list","data":[…],"model":…,"usage":…}; `vectors` as written above.
+std::string embedding_answer(
+    const std::string& model,
+    const std::vector<std::string>& vectors,
+    int prompt_tokens
+);
+
+}  // namespace hearth::serve
