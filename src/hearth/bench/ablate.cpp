@@ -4,8 +4,8 @@
 
 #include "hearth/base/thread_pool.h"
 #include "hearth/base/units.h"
+#include "hearth/bench/cases.h"
 #include "hearth/bench/statistics.h"
-#include "hearth/kernels/table.h"
 #include "hearth/train/planner.h"
 #include "hearth/train/trial.h"
 #include "hearth/train/validation.h"
@@ -98,7 +98,7 @@ AblationRow run_ablation(
   );
   AblationRow row;
   row.what = ablation.what, row.setting = ablation.setting;
-  row.isa = kernels::best().isa;
+  row.isa = device_isa();
   row.threads = shared_pool().size();
   row.steps = trial.steps, row.tokens = trial.tokens;
   row.complete = !trial.stopped;

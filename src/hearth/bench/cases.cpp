@@ -27,6 +27,10 @@ double CaseContext::read_gb_s() const {
   return hardware::bandwidth_gb_s(*peaks, "read", shared_pool().size());
 }
 
+std::string_view device_isa(mlx::core::StreamOrDevice s) {
+  return ops::on_cpu(s) ? std::string_view(kernels::best().isa) : "gpu";
+}
+
 std::vector<CaseGroup> case_groups() {
   return {
       {"base", "thread pool, memory, random numbers", base_cases},

@@ -7,6 +7,7 @@
 
 #include "hearth/bench/runner.h"
 #include "hearth/hardware/peaks.h"
+#include "hearth/ops/op.h"
 
 namespace hearth::bench {
 
@@ -24,11 +25,15 @@ struct CaseContext {
   // What the tokenizer cases use instead of generated ones; may be empty.
   std::string tokenizer, text;
 
-  // The peak in the case's unit; 0 where it was not measured. Of arithmetic,
-  // the best of the table in use and those plainer: HEARTH_ISA bounds it.
+  // The processor's peak in the case's unit; 0 where it was not measured. Of
+  // arithmetic, the best of the table in use and those plainer: HEARTH_ISA
+  // bounds it.
   double gops(std::string_view dtype) const;
   double read_gb_s() const;
 };
+
+// What a model's rows ran on: this processor's instruction set, or "gpu".
+std::string_view device_isa(mlx::core::StreamOrDevice s = {});
 
 struct CaseGroup {
   std::string_view name, what;

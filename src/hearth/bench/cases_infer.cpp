@@ -12,7 +12,6 @@
 #include "hearth/bench/cases.h"
 #include "hearth/bench/llama_peer.h"
 #include "hearth/infer/make_runner.h"
-#include "hearth/kernels/table.h"
 #include "hearth/models/load.h"
 
 namespace hearth::bench {
@@ -157,13 +156,15 @@ class Decoding {
   std::vector<infer::SequenceId> sequences_;
 };
 
-// The rate at the machine's peak; 0 where that is not known.
+// The rate at the processor's peak; 0 where that is not known, or something
+// else does the work.
 double best_rate(
     const CaseContext& context,
     const Work& work,
     const Loaded& loaded,
     const Decoding& decoding
 ) {
+  if (!ops::on_cpu({})) return 0;
   if (work.prompt > 0) {
     return context.gops("bf16") * 1e9 / (2 * loaded.active_parameters());
   }
@@ -180,7 +181,7 @@ BenchCase case_of(
   c.name = fmt::format("{} {}", fs::path(path).stem().string(), work.name);
   c.work = work.prompt > 0 ? work.prompt : double(kSteps) * work.batch;
   c.unit = "tokens/s";
-  c.isa = kernels::best().isa;
+  c.isa = device_isa();
   c.repeats = 5;
   c.prepare = [=]() -> Timed {
     auto loaded = take(shelf, path, work.kv);

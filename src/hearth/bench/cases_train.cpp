@@ -7,7 +7,6 @@
 #include "hearth/bench/torch_peer.h"
 #include "hearth/bench/train_step.h"
 #include "hearth/hardware/process_peak.h"
-#include "hearth/kernels/table.h"
 #include "hearth/ops/op.h"
 
 namespace hearth::bench {
@@ -70,7 +69,7 @@ BenchCase case_of(const TrainCase& t, const CaseContext& context) {
   // What doctor measured is the processor's.
   const double gops = cpu ? context.gops("bf16") : 0;
   c.peak = gops * 1e9 * t.shape.tokens() / step_flops(t.shape);
-  c.isa = cpu ? kernels::best().isa : "gpu";
+  c.isa = device_isa();
   c.repeats = 5;
   c.prepare = [shape = t.shape, seed = context.seed, cpu]() -> Timed {
     mlx::core::clear_cache();

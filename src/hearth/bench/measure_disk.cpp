@@ -15,6 +15,7 @@
 #include "hearth/base/aligned_buffer.h"
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
+#include "hearth/base/temporary_name.h"
 #include "hearth/bench/measure.h"
 
 namespace hearth::bench {
@@ -86,7 +87,7 @@ std::optional<double> measure_disk_read(
     const std::string& folder,
     std::string& note
 ) {
-  const std::string path = fmt::format("{}/disk-probe-{}", folder, getpid());
+  const std::string path = temporary_name(folder + "/disk-probe");
   std::optional<double> rate;
   try {
     const auto space = std::filesystem::space(folder);

@@ -1,7 +1,9 @@
 #pragma once
-// How many rows a micro-batch has, moved by real memory use: a step that took
-// less than half of the budget doubles it, one that took more than 80 % halves
-// it. The batch of an update stays the same; only how it is cut changes.
+// How many tokens a micro-batch has, moved by real memory use: a step that took
+// less than half of the budget doubles them, one that took more than 80 %
+// halves them. Tokens and not rows, so that steps of short rows and of long
+// ones take as much memory and products of as many rows. The batch of an update
+// stays the same; only how it is cut changes.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,42 +14,58 @@ namespace hearth::train {
 
 class BatchPolicy {
  public:
-  // Between half of base and most; fixed where pinned.
-  BatchPolicy(std::uint32_t base, std::uint32_t most, bool pinned);
+  // Between half of base and most, which count rows of the longest length, at
+  // least one of them; fixed where pinned.
+  BatchPolicy(
+      std::uint32_t base,
+      std::uint32_t most,
+      bool pinned,
+      std::uint32_t longest = 1
+  );
 
-  std::uint32_t rows() const { return rows_; }
-  // After a step: rows it ended with (fewer than it began with when memory ran
-  // out), its peak, the budget (0 means none), and its number, for the history.
+  std::uint64_t tokens() const { return tokens_; }
+  // Rows of that length with about as many tokens; at least one.
+  std::uint32_t rows(std::uint32_t length) const;
+  // After a step: tokens of the micro-batches it ended with (fewer than it
+  // began with when memory ran out), its peak, the budget (0 means none), and
+  // its number, for the history.
   void update(
-      std::uint32_t rows,
+      std::uint64_t tokens,
       std::size_t peak,
       std::size_t budget,
       std::int64_t step = 0
   );
 
-  // Since which step so many rows are taken: the start, then every change.
+  // Since which step it is so many: the start, then every change.
   struct Change {
     std::int64_t step = 0;
-    std::uint32_t rows = 0;
+    std::uint64_t tokens = 0;
     bool operator==(const Change&) const = default;
   };
   const std::vector<Change>& history() const { return history_; }
 
   Json state() const;
-  // Rows of another machine's plan may be more than this one's.
+  // Tokens of another machine's plan may be more than this one's.
   void restore(const Json& state);
+  // Of a run that is cut in another way from this step on: the state's history,
+  // then what this has now.
+  void take_over(const Json& state, std::int64_t step);
 
  private:
-  std::uint32_t base_, most_, rows_;
-  std::uint32_t ceiling_;  // rows that took too much are not tried again
+  std::uint64_t longest_, base_, most_, tokens_;
+  std::uint64_t ceiling_;  // what took too much is not tried again
   bool pinned_;
   std::vector<Change> history_;
 
-  std::uint32_t next_rows(
-      std::uint32_t rows,
+  std::uint64_t next_tokens(
+      std::uint64_t tokens,
       std::size_t peak,
       std::size_t budget
   );
+  std::uint64_t whole_rows(std::uint64_t tokens) const;
 };
+
+// Rows of that length that hold so many tokens; at least one.
+std::uint32_t rows_of(std::uint64_t tokens, std::uint32_t length);
 
 }  // namespace hearth::train

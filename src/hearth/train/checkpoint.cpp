@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,6 +38,32 @@ bool same_shape(const io::TensorInfo& t, const mx::Shape& shape) {
       t.shape.begin(), t.shape.end(), shape.begin(), shape.end(),
       [](std::int64_t a, int b) { return a == b; }
   );
+}
+
+// A step that the state of a checkpoint names. Throws FormatError.
+std::optional<long> step_named(
+    const std::string& folder,
+    const std::string& key
+) {
+  const std::string path = folder + "/" + files::kState;
+  const Json read = read_json_file(path);
+  const auto state = read.find("state");
+  if (state == read.end() || !state->is_object()) return {};
+  const auto step = state->find(key);
+  if (step == state->end()) return {};
+  if (!step->is_number_integer()) {
+    throw FormatError(path + ": " + key + " must be a whole number");
+  }
+  return step->get<long>();
+}
+
+// The best that a checkpoint knows of; -1 where it cannot be told.
+long best_named(const std::string& folder) {
+  try {
+    return step_named(folder, "best_step").value_or(-1);
+  } catch (const Error&) {
+    return -1;
+  }
 }
 
 std::string best_path(const std::string& run) {
@@ -103,18 +130,32 @@ void Checkpoint::copy_weights(
     );
   }
   for (nn::Parameter* p : parameters) {
-    const auto bytes = weights_->bytes(*find(p->name));
+    const io::TensorInfo& tensor = *find(p->name);
+    const auto bytes = weights_->bytes(tensor);
     std::memcpy(p->value.data<void>(), bytes.data(), bytes.size());
+    weights_->release(tensor);
     if (p->packed) nn::pack(*p, mx::float32, ops::PackedOrders::both);
   }
 }
 
-std::vector<NamedArray> Checkpoint::optimizer_state() const {
-  std::vector<NamedArray> out;
+std::vector<optim::StoredArray> Checkpoint::optimizer_state() const {
+  std::vector<optim::StoredArray> out;
   for (const io::TensorInfo& t : optimizer_->tensors()) {
-    out.push_back(array_of(t, optimizer_->bytes(t)));
+    out.push_back(stored_array(t, optimizer_->bytes(t)));
   }
   return out;
+}
+
+void Checkpoint::copy_optimizer(optim::Optimizer& optimizer) const {
+  const auto tensors = optimizer_->tensors();
+  optimizer.restore(optimizer_state(), [&](std::size_t i) {
+    optimizer_->release(tensors[i]);
+  });
+}
+
+std::optional<long> gate_step(const std::string& folder) {
+  files::verify_checksum(folder, files::kState);
+  return step_named(folder, "gate_step");
 }
 
 std::vector<long> checkpoint_steps(const std::string& run) {
@@ -217,9 +258,16 @@ std::vector<long> prune_checkpoints(
     removed.push_back(step);
   };
   const auto newest = static_cast<std::size_t>(kept.last);
-  for (std::size_t i = 0; i + newest < steps.size(); ++i) {
-    if (steps[i] == kept.best || i == next || i + 1 == next) continue;
-    remove(steps[i]);
+  std::set<long> stay = {kept.best};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const bool stays = i + newest >= steps.size() || i == next || i + 1 == next;
+    if (!stays) continue;
+    stay.insert(steps[i]);
+    // Who goes back to it goes back to its best.
+    stay.insert(best_named(checkpoint_path(run, steps[i])));
+  }
+  for (const long step : steps) {
+    if (!stay.contains(step)) remove(step);
   }
   // What is not whole takes nobody's place, and goes when the newest are newer.
   for (const long step : broken) {

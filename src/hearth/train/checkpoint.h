@@ -17,7 +17,7 @@
 #include "hearth/base/json.h"
 #include "hearth/io/safetensors.h"
 #include "hearth/nn/parameter.h"
-#include "hearth/optim/update_rule.h"
+#include "hearth/optim/optimizer.h"
 
 namespace hearth::train {
 namespace mx = mlx::core;
@@ -60,9 +60,13 @@ class Checkpoint {
 
   // Copies the weights into the masters and packs companions anew. Throws
   // FormatError, having changed nothing, unless names and shapes are the same.
+  // Each tensor goes from the mapped file into its place, so that a run that
+  // fits its budget can be gone on with under it.
   void copy_weights(std::span<nn::Parameter* const> parameters) const;
-  // A copy, for Optimizer::restore.
-  std::vector<NamedArray> optimizer_state() const;
+  // The same with the optimiser's state.
+  void copy_optimizer(optim::Optimizer& optimizer) const;
+  // As the file has it; valid as long as this.
+  std::vector<optim::StoredArray> optimizer_state() const;
 
  private:
   long step_ = 0;
@@ -86,6 +90,10 @@ LatestCheckpoint latest_valid(
     long most = std::numeric_limits<long>::max()
 );
 
+// Where the gates' schedule stood at a checkpoint; none of a model without
+// gates, or where it was not written down. Throws as Checkpoint::load does.
+std::optional<long> gate_step(const std::string& folder);
+
 // RUN/best.json names the step with the lowest validation loss.
 struct BestCheckpoint {
   long step = 0;
@@ -102,7 +110,8 @@ inline constexpr long kProvingSteps = 8;
 
 struct KeptCheckpoints {
   int last = 2;    // the newest so many that are whole, by their files' sizes
-  long best = -1;  // a step that stays; -1: none
+  long best = -1;  // a step that stays; -1: none. So do the best ones that
+                   // the states of those that stay name as `best_step`.
   // The last step that was not in trouble. The newest checkpoint that is
   // healthy by then stays, and the one that is next to be.
   long settled = 0;

@@ -1,11 +1,9 @@
 #include <array>
-#include <cstring>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/leaf.h"
 #include "hearth/train/checkpoint_tensors_impl.h"
 
 namespace hearth::train {
@@ -48,7 +46,7 @@ io::TensorToWrite tensor_of(const optim::NamedArray& a) {
   );
 }
 
-optim::NamedArray array_of(
+optim::StoredArray stored_array(
     const io::TensorInfo& tensor,
     std::span<const std::byte> bytes
 ) {
@@ -62,11 +60,9 @@ optim::NamedArray array_of(
     shape.push_back(static_cast<int>(d));
   }
   for (const TypePair& pair : kTypes) {
-    if (pair.type != tensor.type) continue;
-    auto leaf =
-        ops::make_leaf(shape, pair.dtype, MemoryZone::named("checkpoint"));
-    std::memcpy(leaf.data<void>(), bytes.data(), bytes.size());
-    return {tensor.name, leaf};
+    if (pair.type == tensor.type) {
+      return {tensor.name, pair.dtype, std::move(shape), bytes};
+    }
   }
   throw FormatError(
       fmt::format(

@@ -11,8 +11,8 @@ namespace hearth::train {
 // row-major or of a type that no checkpoint holds.
 io::TensorToWrite tensor_of(const optim::NamedArray& a);
 
-// A leaf with a tensor's numbers.
-optim::NamedArray array_of(
+// The other way round, over the same bytes.
+optim::StoredArray stored_array(
     const io::TensorInfo& tensor,
     std::span<const std::byte> bytes
 );

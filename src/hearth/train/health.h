@@ -3,6 +3,7 @@
 // what a decision needs done is the loop's business.
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 
 #include "hearth/base/config.h"
@@ -37,35 +38,59 @@ struct HealthVerdict {
 };
 
 // A reading is bad when it is not finite, or stands z robust deviations above
-// the median of the last good ones (the norm's logarithm is judged; nothing is
-// judged before `least` good steps). Bad steps are skipped; the third in a row
-// rolls back; the third in a row again soon afterwards stops. A norm that
-// stays high beside an ordinary loss is taken for the new usual at the third
-// step: clipping limits it, and skipping would never end. Losses are judged as
-// before then. With enabled off only what is not finite is bad.
+// the median of the last good ones of rows as long: short rows have other
+// losses than long ones (the norm's logarithm is judged; nothing is judged
+// before `least` good steps of that length). Bad steps are skipped; the third
+// in a row, of all steps or of those of one length, rolls back; the third in a
+// row again soon afterwards stops. A norm that stays high beside an ordinary
+// loss is taken for the new usual at the third step: clipping limits it, and
+// skipping would never end. Losses are judged as before then. With enabled off
+// only what is not finite is bad.
 //
 // float16 overflows on purpose: ask LossScale first and judge the rest.
 class Health {
  public:
   explicit Health(HealthConfig config);
 
-  HealthVerdict judge(long step, double loss, double gradient_norm);
+  // `length` is of the step's rows; a run that has one need not tell.
+  HealthVerdict judge(
+      long step,
+      double loss,
+      double gradient_norm,
+      std::uint32_t length = 0
+  );
 
-  // What the schedule's rate is multiplied by: 1 until a roll-back. It and the
-  // counts must not be rolled back with the weights.
+  // What the schedule's rate is multiplied by: 1 until a roll-back.
   double lr_factor() const { return lr_factor_; }
   // The step that a row of bad ones began with; 0 while the last was good.
-  long trouble() const { return trouble_; }
+  long trouble() const { return row_.since; }
+  // The same, were it only the steps of one length that are bad.
+  long first_trouble() const;
+
+  // After a roll-back this is of the checkpoint: what was usual there is what
+  // its weights are judged by. How often that has happened, and the rate, are
+  // of the loop that went back, and stay.
+  void rolled_back_from(const Health& later);
 
   Json state() const;
   // Throws FormatError when it is no such state.
   void restore(const Json& state);
 
  private:
+  // Bad steps one after the other: how many, since which, and how many of the
+  // last have a bad norm beside a good loss.
+  struct Row {
+    long bad = 0, since = 0, norms = 0;
+  };
+  // Of rows of one length: good steps' (norms as logarithms).
+  struct Window {
+    std::deque<double> losses, norms;
+    Row row;
+  };
+
   HealthConfig config_;
-  std::deque<double> losses_, norms_;  // of good steps; norms as logarithms
-  long bad_in_a_row_ = 0, trouble_ = 0;
-  long norms_in_a_row_ = 0;  // steps with a bad norm beside a good loss
+  std::map<std::uint32_t, Window> windows_;
+  Row row_;  // whatever the lengths
   long roll_backs_ = 0;
   long good_since_roll_back_ = 0;
   double lr_factor_ = 1;
@@ -74,9 +99,12 @@ class Health {
     std::string what;  // empty: none
     bool norm_alone = false;
   };
-  Complaint complaint(double loss, double gradient_norm) const;
+  Complaint complaint(const Window& own, double loss, double norm) const;
   bool known(const std::deque<double>& values) const;
-  void note_good(double loss, double gradient_norm);
+  bool is_usual_now(Window& own, bool norm_alone);
+  void note_good(Window& own, double loss, double norm);
+  HealthVerdict third(const std::string& reason, const Row& row);
+  void forget_rows();
 };
 
 }  // namespace hearth::train

@@ -208,10 +208,114 @@ TEST(Health, ContinuesFromItsState) {
   EXPECT_EQ(to_json_line(a.health.state()), to_json_line(b.health.state()));
   EXPECT_THROW(again.restore(Json::object()), FormatError);
   auto uneven = a.health.state();
-  uneven["losses"] = Json::array();
+  uneven["windows"][0]["losses"] = Json::array();
   EXPECT_THROW(again.restore(uneven), FormatError);
-  uneven["norms"] = "x";
+  uneven["windows"][0]["norms"] = "x";
   EXPECT_THROW(again.restore(uneven), FormatError);
+}
+
+// Rows of three lengths: the shorter, the larger loss and norm.
+class MixedTrial {
+ public:
+  // Of the next step, times what the caller makes of it.
+  HealthVerdict step(double loss_factor = 1, double norm_factor = 1) {
+    const std::uint32_t length = 64U << (2 * (number_ % 3));
+    const double factor = 4.0 / static_cast<double>(1 + number_ % 3);
+    return health.judge(
+        ++number_, factor * (1 + 0.02 * noise_(random_)) * loss_factor,
+        factor * factor * std::exp(0.1 * noise_(random_)) * norm_factor, length
+    );
+  }
+  void warm(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      ASSERT_EQ(step().action, HealthAction::apply) << i;
+    }
+  }
+
+  Health health{HealthConfig{}};
+
+ private:
+  long number_ = 0;
+  std::mt19937 random_{5};
+  std::normal_distribution<double> noise_;
+};
+
+TEST(Health, RowsOfEachLengthAreHeldAgainstTheirOwn) {
+  MixedTrial run;
+  run.warm(900);
+  // Twice the loss of its own length is a spike, of the shortest rows and of
+  // the longest, though the shortest ones' is larger every time.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(run.step(2).action, HealthAction::skip) << i;
+    run.warm(3);
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(run.step(1, 20).action, HealthAction::skip) << i;
+    run.warm(3);
+  }
+}
+
+TEST(Health, ALengthThatWasNotSeenOftenIsNotJudged) {
+  Trial run;
+  run.warm();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(
+        run.health.judge(run.step++, 40 - i, 50, 8).action, HealthAction::apply
+    );
+  }
+  EXPECT_EQ(
+      run.health.judge(run.step++, 400, 50, 8).action, HealthAction::skip
+  );
+  EXPECT_EQ(run.judge(12, 1).action, HealthAction::skip);
+}
+
+// Good steps of other lengths between them do not let it go on for ever.
+TEST(Health, ThreeInARowOfOneLengthRollBack) {
+  MixedTrial run;
+  run.warm(90);
+  EXPECT_EQ(run.step(5).action, HealthAction::skip);
+  EXPECT_EQ(run.health.trouble(), 91);
+  run.warm(2);
+  EXPECT_EQ(run.health.trouble(), 0) << "the last step was good";
+  EXPECT_EQ(run.health.first_trouble(), 91) << "but not of that length";
+  EXPECT_EQ(run.step(5).action, HealthAction::skip);
+  run.warm(2);
+  const auto third = run.step(5);
+  EXPECT_EQ(third.action, HealthAction::roll_back);
+  EXPECT_EQ(third.since, 91);
+  EXPECT_EQ(run.health.first_trouble(), 0);
+}
+
+TEST(Health, ANormThatStaysHighInOneLengthIsItsNewUsual) {
+  MixedTrial run;
+  run.warm(90);
+  for (int i = 0; i < 9; ++i) {
+    const auto wanted =
+        i == 0 || i == 3 ? HealthAction::skip : HealthAction::apply;
+    EXPECT_EQ(run.step(1, i % 3 == 0 ? 30 : 1).action, wanted) << i;
+  }
+  // In the other lengths nothing else is usual.
+  run.step(1, 30);
+  EXPECT_EQ(run.step(1, 30).action, HealthAction::skip);
+}
+
+TEST(Health, AfterARollBackItsWindowsAreTheCheckpoints) {
+  Trial run;
+  run.warm();
+  const Json then = run.health.state();
+  // The loss falls far, then steps are bad.
+  for (double loss = 3.3; loss > 0.5; loss *= 0.99) run.judge(loss, 1);
+  run.judge(kNaN, 1), run.judge(kNaN, 1);
+  ASSERT_EQ(run.judge(kNaN, 1).action, HealthAction::roll_back);
+  Health back{HealthConfig{}};
+  back.restore(then);
+  back.rolled_back_from(run.health);
+  EXPECT_EQ(back.lr_factor(), 0.5);
+  EXPECT_EQ(back.trouble(), 0);
+  EXPECT_EQ(back.judge(101, 4.4, 1).action, HealthAction::apply);
+  // What happened is not forgotten: three more stop.
+  back.judge(102, kNaN, 1), back.judge(103, kNaN, 1);
+  EXPECT_EQ(back.judge(104, kNaN, 1).action, HealthAction::stop);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "hearth/train/memory_model.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "hearth/base/aligned_buffer.h"
 #include "hearth/kernels/optim.h"
+#include "hearth/kernels/quant/product.h"
 #include "hearth/models/decoder.h"
 #include "hearth/ops/gemm.h"
 #include "hearth/ops/head_loss_cpu.h"
@@ -41,13 +43,19 @@ struct Matrix {
   long n = 0, k = 1;
   bool matrix = false, trained = false;
   bool plain = false;  // the embedding or the head: rows are kept
+  const kernels::QuantFormat* format = nullptr;  // held quantised in it
 
+  kernels::PackedLayout layout() const {
+    return kernels::packed_layout(*format, n, k);
+  }
   std::size_t elements() const { return static_cast<std::size_t>(n * k); }
 };
 
+// Points into `quantized`.
 std::vector<Matrix> matrices_of(
     models::Decoder& decoder,
-    const std::optional<nn::LoraConfig>& lora
+    const std::optional<nn::LoraConfig>& lora,
+    const QuantizedMatrices& quantized
 ) {
   std::vector<Matrix> all;
   for (const nn::Parameter* p : decoder.parameters().all()) {
@@ -56,6 +64,9 @@ std::vector<Matrix> matrices_of(
     m.matrix = p->matrix;
     m.trained = !lora;
     m.plain = p == &decoder.embedding() || p == &decoder.head();
+    if (const auto at = quantized.find(p->name); at != quantized.end()) {
+      m.format = &at->second;
+    }
     all.push_back(std::move(m));
   }
   if (!lora) return all;
@@ -74,6 +85,16 @@ std::vector<Matrix> matrices_of(
 std::size_t packed_bytes(const GemmFamily& f, const Matrix& m) {
   return AlignedBuffer::taken(f.packed_bytes(m.n, m.k)) +
          AlignedBuffer::taken(f.packed_bytes(m.k, m.n));
+}
+
+// Of what is not trained, beside packed copies: vectors, the rows that are
+// gathered from or that the loss reads, and what is quantised.
+std::size_t frozen_bytes(const Matrix& m, std::size_t element) {
+  std::size_t bytes = 0;
+  if (m.format != nullptr) bytes += leaf(m.layout().bytes());
+  if (!m.matrix || m.plain)
+    bytes += leaf((m.k > 1 ? element : 4) * m.elements());
+  return bytes;
 }
 
 // State of one parameter (optim/optimizer.cpp says which rule it gets).
@@ -135,8 +156,8 @@ PassShape pass_shape(models::Decoder& decoder, const MemoryQuestion& q) {
   p.trained = !q.lora;
   p.activate_again = !q.model.gate && !q.lora;
   p.adapter_noise = q.lora && q.lora->dropout > 0;
-  p.joined =
-      !p.adapter_noise && !(q.lora && q.lora->dora) && q.quantized_bytes == 0;
+  p.scales_rows = q.lora && q.lora->dora;
+  p.joined = !p.adapter_noise && !p.scales_rows && q.quantized.empty();
   p.element = q.bf16 ? 2 : 4;
   p.checkpointed = q.checkpointed;
   const auto all = decoder.linears();
@@ -157,6 +178,17 @@ PassShape pass_shape(models::Decoder& decoder, const MemoryQuestion& q) {
   return p;
 }
 
+std::int64_t longest(const MemoryQuestion& q) {
+  return *std::ranges::max_element(q.lengths);
+}
+
+// Of a micro-batch of rows that long.
+std::int64_t rows_at(const MemoryQuestion& q, std::int64_t length) {
+  const std::int64_t all = std::max<std::int64_t>(1, q.step_tokens / length);
+  const std::int64_t equal = q.rows * longest(q) / length;
+  return std::clamp<std::int64_t>(equal, 1, all);
+}
+
 // The buffers of a whole step: whole micro-batches, the rest of the rows, then
 // a validation.
 void walk_step(
@@ -167,7 +199,7 @@ void walk_step(
 ) {
   const std::int64_t rows = std::max<std::int64_t>(1, q.step_tokens / length);
   shape.length = length;
-  const std::int64_t each = std::min(q.rows, rows), rest = rows % each;
+  const std::int64_t each = rows_at(q, length), rest = rows % each;
   shape.rows = each;
   // Further ones take nothing new.
   for (int i = 0; i < std::min<std::int64_t>(2, rows / each); ++i) {
@@ -179,22 +211,36 @@ void walk_step(
   walk_pass(pool, shape, false);
 }
 
+// Of the lengths whose micro-batches have as many tokens, the arrays are of the
+// same sizes and serve all; before the others they are given back, so that the
+// run takes what the largest takes.
 BufferPool walk_run(const PassShape& shape, const MemoryQuestion& q) {
-  BufferPool pool;
-  for (const auto length : q.lengths) walk_step(pool, shape, q, length);
-  return pool;
+  std::map<std::int64_t, BufferPool> pools;  // by tokens
+  for (const auto length : q.lengths) {
+    walk_step(pools[rows_at(q, length) * length], shape, q, length);
+  }
+  const auto most = std::ranges::max_element(pools, {}, [](const auto& p) {
+    return p.second.resident();
+  });
+  return most->second;
 }
 
-std::size_t head_scratch(const MemoryQuestion& q, const GemmFamily& family) {
+// A head that is held quantised has no packed copies: the loss makes its own.
+std::size_t head_scratch(
+    const MemoryQuestion& q,
+    const GemmFamily& family,
+    const std::vector<Matrix>& all
+) {
   ops::HeadLossTask t;
-  const auto length = *std::ranges::max_element(q.lengths);
-  t.tokens = std::min(q.rows * length, q.step_tokens);
+  t.tokens = std::min(q.rows * longest(q), q.step_tokens);
   t.vocabulary = q.model.vocab, t.dim = q.model.dim;
   t.type = q.bf16 ? GemmScalar::bf16 : GemmScalar::f32;
   t.terms.soft_cap = q.model.final_softcap;
   t.terms.label_smoothing = q.label_smoothing;
   t.dh = &t;
-  t.packed_later = true;
+  t.packed_later = std::ranges::none_of(all, [](const Matrix& m) {
+    return m.plain && m.format != nullptr;
+  });
   t.scratch_limit = ops::HeadLossOptions{}.scratch_limit;
   return ops::head_loss_scratch_bytes(t, family, q.threads);
 }
@@ -233,11 +279,12 @@ std::size_t packing_scratch(const GemmFamily& family, const PassShape& shape) {
 std::size_t scratch_bytes(
     const MemoryQuestion& q,
     const GemmFamily& family,
-    const PassShape& shape
+    const PassShape& shape,
+    const std::vector<Matrix>& all
 ) {
-  const auto length = *std::ranges::max_element(q.lengths);
+  const auto length = longest(q);
   std::size_t most =
-      std::max(head_scratch(q, family), attention_scratch(q, length));
+      std::max(head_scratch(q, family, all), attention_scratch(q, length));
   long widest = std::max(shape.mlp_out.in, shape.attention_out.in);
   widest = std::max<long>(widest, q.model.dim);
   const long tokens = std::min(q.rows * length, q.step_tokens);
@@ -245,6 +292,16 @@ std::size_t scratch_bytes(
       ops::weight_gradient_scratch_bytes(family, tokens, widest, q.threads);
   if (!q.packed_all && !q.lora) products += packing_scratch(family, shape);
   most = std::max(most, products);
+  for (const Matrix& m : all) {
+    // The loss reads a head by its rows.
+    if (m.format == nullptr || m.plain) continue;
+    const auto layout = m.layout();
+    const auto exact = kernels::QuantCompute::kExact;
+    most = std::max(
+        {most, kernels::quant_product_scratch(layout, tokens, exact, q.threads),
+         kernels::quant_gradient_scratch(layout, tokens, q.threads)}
+    );
+  }
   return AlignedBuffer::taken(most);
 }
 
@@ -257,22 +314,23 @@ Parts predict(const MemoryQuestion& q) {
   models::Decoder decoder(q.model);
   const GemmFamily& family =
       ops::gemm_family(*q.table, q.bf16 ? GemmScalar::bf16 : GemmScalar::f32);
-  const auto all = matrices_of(decoder, q.lora);
+  const auto all = matrices_of(decoder, q.lora, q.quantized);
   Parts parts;
   MemoryTable& t = parts.table;
   const std::size_t element = q.bf16 ? 2 : 4;
   for (const Matrix& m : all) {
     const std::size_t n = m.elements();
-    const bool quantized = q.quantized_bytes > 0 && m.matrix && !m.trained;
     if (m.trained) {
       t.weights += leaf(4 * n);
       if (m.k > 1) t.gradients += leaf(4 * n);
       t.optimizer += state_bytes(q.optim, m);
-    } else if (m.plain || !m.matrix) {
-      t.weights += leaf((m.k > 1 ? element : 4) * n);
+    } else {
+      t.weights += frozen_bytes(m, element);
     }
     const bool kept = q.packed_all || !m.trained || m.plain;
-    if (m.matrix && !quantized && kept) t.packed += packed_bytes(family, m);
+    if (m.matrix && m.format == nullptr && kept) {
+      t.packed += packed_bytes(family, m);
+    }
     // The start of a preference run: rows of the tables, one order of the rest.
     if (q.preference && !q.lora) {
       if (m.plain) t.weights += leaf(element * n);
@@ -280,12 +338,11 @@ Parts predict(const MemoryQuestion& q) {
         t.packed += AlignedBuffer::taken(family.packed_bytes(m.n, m.k));
     }
   }
-  t.weights += q.quantized_bytes;
   t.optimizer += muon_workspace(q.optim, all);
   const PassShape shape = pass_shape(decoder, q);
   const BufferPool pool = walk_run(shape, q);
   t.activations = pool.resident();
-  t.scratch = scratch_bytes(q, family, shape);
+  t.scratch = scratch_bytes(q, family, shape, all);
   constexpr std::size_t kBytesPerToken = 20;  // ids, targets, positions, ...
   t.data = static_cast<std::size_t>(q.step_tokens * (q.prefetch + 2)) *
            kBytesPerToken;
@@ -330,7 +387,7 @@ ParameterCount count_parameters(
 ) {
   models::Decoder decoder(model);
   ParameterCount count;
-  for (const Matrix& m : matrices_of(decoder, lora)) {
+  for (const Matrix& m : matrices_of(decoder, lora, {})) {
     count.all += m.elements();
     if (m.trained) count.trained += m.elements();
     if (m.plain && !m.matrix) count.gathered += m.elements();

@@ -3,11 +3,13 @@
 // sizes alone: nothing is loaded or allocated to know it.
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "hearth/kernels/quant/format.h"
 #include "hearth/kernels/table.h"
 #include "hearth/models/decoder_config.h"
 #include "hearth/nn/lora.h"
@@ -15,10 +17,13 @@
 
 namespace hearth::train {
 
+// Formats by the parameters' names.
+using QuantizedMatrices = std::map<std::string, kernels::QuantFormat>;
+
 struct MemoryQuestion {
   models::DecoderConfig model;
-  // Of a quantised base: what its matrices take, which are not packed then.
-  std::size_t quantized_bytes = 0;
+  // Of a frozen base: matrices that are held quantised and not packed.
+  QuantizedMatrices quantized;
   bool bf16 = true;
   std::optional<nn::LoraConfig> lora;
   optim::OptimConfig optim;
@@ -26,11 +31,13 @@ struct MemoryQuestion {
   float label_smoothing = 0;
 
   std::int64_t step_tokens = 0;
-  std::vector<std::int64_t> lengths;  // of rows, each of its own size
-  std::int64_t rows = 1;              // of a micro-batch
-  std::vector<bool> checkpointed;     // one a layer; empty: none
-  bool packed_all = true;             // else the head alone
-  std::int64_t prefetch = 4;          // batches made ahead
+  std::vector<std::int64_t> lengths;  // of rows
+  // Of a micro-batch, of the longest length; shorter ones are as many more as
+  // have as many tokens.
+  std::int64_t rows = 1;
+  std::vector<bool> checkpointed;  // one a layer; empty: none
+  bool packed_all = true;          // else the head alone
+  std::int64_t prefetch = 4;       // batches made ahead
 
   int threads = 1;
   const kernels::Table* table = nullptr;

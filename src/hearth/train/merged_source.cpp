@@ -9,7 +9,11 @@
 namespace hearth::train {
 
 MergedSource::MergedSource(models::LoadedModel model)
-    : model_(std::move(model)) {
+    : model_(std::move(model)), config_(model_.source->config()) {
+  const auto gates = model_.decoder->gates();
+  if (!gates.empty() && config_.contains("gate")) {
+    config_["gate"]["step"] = gates.front()->step();
+  }
   std::set<std::string> adapted;   // parameters
   std::set<std::string> replaced;  // tensors of the base
   for (const nn::Linear* linear : model_.decoder->linears()) {

@@ -14,7 +14,7 @@ class MergedSource : public io::ModelSource {
   MergedSource& operator=(const MergedSource&) = delete;
 
   const std::string& path() const override { return model_.source->path(); }
-  const Json& config() const override { return model_.source->config(); }
+  const Json& config() const override { return config_; }
   const Json& generation_config() const override {
     return model_.source->generation_config();
   }
@@ -24,6 +24,7 @@ class MergedSource : public io::ModelSource {
 
  private:
   models::LoadedModel model_;
+  Json config_;  // the base's, its gates as they stand
   std::vector<io::TensorToWrite> merged_;  // refer to model_
   std::vector<io::TensorInfo> tensors_;
 

@@ -21,6 +21,9 @@ struct Kept {
   Id h2 = kNone, y2 = kNone, act = kNone;
   std::vector<Id> gate;      // gate and value
   std::vector<Id> adapters;  // inner activations
+  // Of every projection in its order, what its rows are scaled of; kNone
+  // without an adapter.
+  std::vector<Id> unscaled;
 };
 
 class Walk {
@@ -157,7 +160,10 @@ class Walk {
     if (s_.joined && l.rank > 0) return together({l}, kept, keep)[0];
     const Id y = wide(l.out);
     pool_.op();
-    if (l.rank == 0) return y;
+    if (l.rank == 0) {
+      if (s_.scales_rows && keep) kept.unscaled.push_back(kNone);
+      return y;
+    }
     if (s_.adapter_noise) {
       const Id noisy = wide(l.in);
       if (keep) kept.adapters.push_back(pool_.hold(noisy));
@@ -171,6 +177,14 @@ class Walk {
     pool_.drop(inner);
     pool_.op();
     pool_.drop(up);
+    pool_.op();
+    return s_.scales_rows ? scaled(y, l.out, kept, keep) : y;
+  }
+  // The magnitude's gradient needs what it multiplies.
+  Id scaled(Id x, long n, Kept& kept, bool keep) {
+    const Id y = wide(n);
+    if (keep) kept.unscaled.push_back(pool_.hold(x));
+    pool_.drop(x);
     pool_.op();
     return y;
   }
@@ -266,8 +280,26 @@ class Walk {
     pool_.op();
     return dx;
   }
-  Id linear_gradient(const LinearShape& l, Id dy, Id x) {
+  // Of the sum whose rows were scaled. The magnitude's gradient, of both that
+  // come in, is made when the block's others are; until then their product,
+  // this gradient and one more array are held, as measuring shows.
+  Id scaled_gradient(Id dy, Id sum, long n, Kept& k) {
+    const Id d = wide(n);
+    k.adapters.insert(
+        k.adapters.end(), {dy, sum, wide(n), wide(n), pool_.hold(d)}
+    );
+    pool_.op();
+    return d;
+  }
+  static Id last_unscaled(Kept& k) {
+    if (k.unscaled.empty()) return kNone;
+    const Id id = k.unscaled.back();
+    k.unscaled.pop_back();
+    return id;
+  }
+  Id linear_gradient(const LinearShape& l, Id dy, Id x, Kept& k, Id sum) {
     if (s_.joined) return together_gradient({l}, {dy}, x);
+    if (sum != kNone) dy = scaled_gradient(dy, sum, l.out, k);
     const Id dx = wide(l.in);
     if (l.rank > 0) {
       pool_.op();
@@ -286,13 +318,17 @@ class Walk {
   Id inputs_gradient(
       const std::vector<LinearShape>& all,
       const std::vector<Id>& dy,
-      Id x
+      Id x,
+      Kept& k
   ) {
     if (s_.joined) return together_gradient(all, dy, x);
+    std::vector<Id> unscaled(all.size());
+    for (std::size_t i = all.size(); i-- > 0;) unscaled[i] = last_unscaled(k);
     Id sum = kNone;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const bool last = i + 1 == all.size();
-      const Id d = linear_gradient(all[i], dy[i], last ? x : kNone);
+      const Id d =
+          linear_gradient(all[i], dy[i], last ? x : kNone, k, unscaled[i]);
       if (sum == kNone) {
         sum = d;
         continue;
@@ -326,16 +362,17 @@ class Walk {
       k.act = wide(m_.ffn);
       pool_.op();
     }
-    const Id dact = linear_gradient(s_.mlp_out, dm, k.act);
+    const Id dact = linear_gradient(s_.mlp_out, dm, k.act, k, last_unscaled(k));
     std::vector<Id> dgate;
     for (const auto& l : s_.mlp_in) dgate.push_back(wide(l.out));
     pool_.drop(dact), drop(k.gate);
     pool_.op();
-    Id dy = inputs_gradient(s_.mlp_in, dgate, k.y2);
+    Id dy = inputs_gradient(s_.mlp_in, dgate, k.y2, k);
     d = norm_gradient(dy, k.h2, d.x, true);
     Id da = d.branch;
     if (m_.sandwich_norms) da = plain_norm_gradient(da, k.a, m_.dim);
-    const Id dout = linear_gradient(s_.attention_out, da, kNone);
+    const Id dout =
+        linear_gradient(s_.attention_out, da, kNone, k, last_unscaled(k));
     std::vector<Id> dqkv;
     for (const auto& l : s_.attention_in) dqkv.push_back(wide(l.out));
     drop(k.qkv);
@@ -345,7 +382,7 @@ class Walk {
       dqkv[i] = plain_norm_gradient(dqkv[i], k.raw[i], s_.attention_in[i].out);
     }
     if (m_.rope) pool_.op(), pool_.op();
-    dy = inputs_gradient(s_.attention_in, dqkv, k.y1);
+    dy = inputs_gradient(s_.attention_in, dqkv, k.y1, k);
     drop(k.adapters);
     return norm_gradient(dy, k.h1, d.x, !first);
   }

@@ -31,7 +31,8 @@ struct PassShape {
   // What mlp_out reads is made again in the backward pass (nn/mlp.cpp).
   bool activate_again = true;
   bool adapter_noise = false;
-  std::size_t element = 2;  // bytes of an activation
+  bool scales_rows = false;  // adapters train magnitudes (nn/lora.cpp)
+  std::size_t element = 2;   // bytes of an activation
   long rows = 1, length = 1;
   std::vector<bool> checkpointed;  // empty: none
 };

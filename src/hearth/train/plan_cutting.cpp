@@ -42,16 +42,16 @@ MemoryQuestion Cutting::question(
   const Recipe& r = recipe_;
   MemoryQuestion q;
   q.model = model_.config;
-  q.quantized_bytes = r.lora ? model_.quantized_bytes : 0;
+  if (r.lora) q.quantized = model_.quantized;
   q.bf16 = r.train.precision != "fp32";
   q.lora = r.lora;
   q.optim = r.optim;
   q.preference = r.train.objective == "dpo";
   q.label_smoothing = static_cast<float>(r.train.label_smoothing);
   q.step_tokens = static_cast<std::int64_t>(r.step_tokens());
-  q.lengths = r.train.seq_lengths;
-  if (q.lengths.empty()) q.lengths = {r.data.length};
-  q.rows = rows;
+  q.lengths = row_lengths(r);
+  // A pair is two rows.
+  q.rows = q.preference ? std::max<std::int64_t>(2, rows / 2 * 2) : rows;
   q.checkpointed =
       checkpointed_layers(policy.checkpointing, model_.config.layers);
   q.packed_all = policy.packed != "head";

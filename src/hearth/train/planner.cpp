@@ -6,7 +6,6 @@
 #include "hearth/base/units.h"
 #include "hearth/data/tokenizer/tokenizer.h"
 #include "hearth/io/model_source.h"
-#include "hearth/kernels/quant/packed.h"
 #include "hearth/models/adapters.h"
 #include "hearth/models/decoder.h"
 #include "hearth/models/family.h"
@@ -29,24 +28,6 @@ int vocabulary_of(const Recipe& recipe) {
   const auto tokenizer =
       data::Tokenizer::load(data::tokenizer_path(recipe.data));
   return static_cast<int>(tokenizer->id_limit());
-}
-
-// Of a model's matrices once they are rounded; those whose rows the format
-// cannot hold stay as products read them.
-std::size_t rounded_bytes(
-    const models::DecoderConfig& config,
-    const kernels::QuantFormat& format
-) {
-  models::Decoder decoder(config);
-  std::size_t bytes = 0;
-  for (const nn::Parameter* p : decoder.parameters().all()) {
-    if (!p->matrix) continue;
-    const bool holds = p->shape[1] % format.block_columns() == 0;
-    bytes +=
-        holds ? kernels::packed_layout(format, p->shape[0], p->shape[1]).bytes()
-              : 4 * p->elements();
-  }
-  return bytes;
 }
 
 void explain(Plan& plan, const Cutting& cutting, const Recipe& recipe) {
@@ -73,6 +54,9 @@ void explain(Plan& plan, const Cutting& cutting, const Recipe& recipe) {
             plan.rows * 2
         )
     );
+  }
+  if (row_lengths(recipe).size() > 1) {
+    why.emplace_back("of shorter rows as many more as have as many tokens");
   }
   if (plan.settled_rows > plan.rows) {
     why.push_back(
@@ -114,16 +98,14 @@ PlannedModel planned_model(const Recipe& recipe) {
       models::parse_config(source->config(), models::config_name(*source))
   };
   check_positions(recipe, model.config);
-  if (source->config().contains("quantization")) {
-    for (const auto& t : source->tensors()) model.quantized_bytes += t.bytes;
-  } else if (const auto format = base_format(recipe)) {
-    model.quantized_bytes = rounded_bytes(model.config, *format);
-  }
   check_checkpointed(recipe.train.checkpointing, model.config.layers);
-  if (recipe.lora) {
-    models::Decoder decoder(model.config);
-    models::check_targets(decoder, *recipe.lora);
-  }
+  models::Decoder decoder(model.config);
+  if (recipe.lora) models::check_targets(decoder, *recipe.lora);
+  // As adapters would have it, whether they are asked for or to be advised.
+  models::LoadOptions options;
+  options.use = models::Use::frozen_base;
+  options.quantize = base_format(recipe);
+  model.quantized = models::quantized_formats(*source, decoder, options);
   return model;
 }
 

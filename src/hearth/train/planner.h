@@ -30,12 +30,13 @@ struct PlanMachine {
 // recipe or its tokenizer must tell.
 struct PlannedModel {
   models::DecoderConfig config;
-  std::size_t quantized_bytes = 0;  // of matrices that stay quantised
+  // Of a frozen base: matrices that are held quantised, by name.
+  QuantizedMatrices quantized = {};
 };
 PlannedModel planned_model(const Recipe& recipe);
 
 struct Plan {
-  std::int64_t rows = 0;          // of a micro-batch, to begin with
+  std::int64_t rows = 0;  // of a micro-batch, the longest, to begin with
   std::int64_t settled_rows = 0;  // where the batch policy takes them
   std::int64_t accumulation = 1;  // micro-batches of a step, settled
   std::string checkpointing;      // none, all or a number

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/io/model_bytes_test.h"
 #include "hearth/models/decoder.h"
+#include "hearth/models/load.h"
 #include "hearth/train/buffer_pool.h"
+#include "hearth/train/session.h"
 #include "hearth/train/step_time.h"
 
 namespace hearth::train {
@@ -71,6 +74,129 @@ TEST(MemoryModel, ActivationsGrowWithRowsAndShrinkWithCheckpointing) {
   EXPECT_LT(activations(16, "all"), activations(16, "none") / 2);
   EXPECT_LT(activations(16, "2"), activations(16, "none"));
   EXPECT_GT(activations(16, "2"), activations(16, "all"));
+}
+
+TEST(MemoryModel, LengthsTakeWhatTheLargestTakes) {
+  Recipe r = small_recipe();
+  r.data.length = 512;
+  r.train.micro_batch_size = 2;
+  const auto one = plan_of(r, 0).memory.activations;
+  r.data.arrange = "pad";
+  EXPECT_EQ(plan_of(r, 0).memory.activations, one);
+  r.data.arrange = "auto";
+  r.train.seq_lengths = {128, 256, 512};
+  EXPECT_EQ(plan_of(r, 0).memory.activations, one);
+  // A micro-batch of 384 has 768 tokens in place of 1,024.
+  r.train.seq_lengths = {384, 512};
+  r.train.tokens_per_step = 3072;
+  EXPECT_EQ(plan_of(r, 0).memory.activations, one);
+}
+
+// A model of zeros as llama.cpp would have it: in float32, or in Q8_0, where 34
+// bytes hold 32 weights.
+std::string zero_gguf(const io::test::Folder& folder, bool quantized) {
+  constexpr std::uint32_t dim = 256, ffn = 512, layers = 2, vocab = 8192;
+  io::test::GgufMaker m;
+  m.text("general.architecture", "llama");
+  m.u32("llama.block_count", layers);
+  m.u32("llama.context_length", 512);
+  m.u32("llama.embedding_length", dim);
+  m.u32("llama.feed_forward_length", ffn);
+  m.u32("llama.attention.head_count", 4);
+  m.f32("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+  const auto matrix = [&](const std::string& name, std::uint64_t out,
+                          std::uint64_t in) {
+    constexpr std::uint32_t kF32 = 0, kQ8 = 8;
+    const std::uint32_t type = quantized ? kQ8 : kF32;
+    m.tensor(name + ".weight", {in, out}, type, m.data.size());
+    const std::uint64_t bytes = quantized ? out * in / 32 * 34 : out * in * 4;
+    m.data.resize((m.data.size() + bytes + 31) / 32 * 32);
+  };
+  const auto norm = [&](const std::string& name) {
+    m.floats(name + ".weight", {dim}, std::vector<float>(dim, 1));
+  };
+  matrix("token_embd", vocab, dim);
+  norm("output_norm");
+  for (std::uint32_t i = 0; i < layers; ++i) {
+    const std::string at = "blk." + std::to_string(i) + ".";
+    norm(at + "attn_norm");
+    norm(at + "ffn_norm");
+    for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
+      matrix(at + name, dim, dim);
+    }
+    matrix(at + "ffn_gate", ffn, dim);
+    matrix(at + "ffn_up", ffn, dim);
+    matrix(at + "ffn_down", dim, ffn);
+  }
+  const std::string name = quantized ? "q8.gguf" : "f32.gguf";
+  folder.write(name, m.bytes());
+  return folder.file(name);
+}
+
+// What a frozen base takes is what loading it takes, whatever form its matrices
+// are held in.
+TEST(MemoryModel, AFrozenBaseIsPlannedAsItIsHeld) {
+  mx::set_default_device(mx::Device::cpu);
+  const io::test::Folder folder("planned_base");
+  const std::string dense = zero_gguf(folder, false);
+  const std::string quantized = zero_gguf(folder, true);
+  for (const auto& [from, bits] : std::vector<std::pair<std::string, int>>{
+           {quantized, 0}, {dense, 0}, {dense, 4}, {dense, 8}
+       }) {
+    SCOPED_TRACE(from + " " + std::to_string(bits));
+    Recipe r = small_recipe();
+    r.model = {};
+    r.model.from = from;
+    r.data.length = 32;
+    r.train.micro_batch_size = 1;
+    r.lora.emplace();
+    r.lora->rank = 1;
+    r.lora->targets = {"q_proj"};
+    r.lora->quantize_base = bits;
+    const Plan plan = plan_of(r, 0);
+    // The loss packs a quantised head for itself, in both orders.
+    const bool rounded = from == quantized || bits != 0;
+    constexpr std::size_t kHead = std::size_t{8192} * 256 * 2;
+    EXPECT_EQ(plan.memory.scratch > 2 * kHead, rounded);
+    models::LoadOptions options;
+    options.use = models::Use::frozen_base;
+    options.compute = mx::bfloat16;
+    options.quantize = base_format(r);
+    const auto model = models::load_model(from, options);
+    // Adapters and alignment are a little more.
+    const auto held = static_cast<double>(model.decoder->parameters().bytes());
+    const auto planned =
+        static_cast<double>(plan.memory.weights + plan.memory.packed);
+    EXPECT_GT(planned, held);
+    EXPECT_LT(planned, 1.05 * held + 128e3);
+  }
+}
+
+// Rows that are scaled keep what was scaled, in whole micro-batches.
+TEST(MemoryModel, MagnitudesKeepTheSumsTheyScale) {
+  mx::set_default_device(mx::Device::cpu);
+  const io::test::Folder folder("planned_dora");
+  Recipe r = small_recipe();
+  r.model = {};
+  r.lora.emplace();
+  r.lora->rank = 1;
+  r.lora->targets = {"down_proj"};
+  r.train.micro_batch_size = 8;
+  for (const bool quantized : {false, true}) {
+    r.model.from = zero_gguf(folder, quantized);
+    for (const char* again : {"none", "all"}) {
+      r.train.checkpointing = again;
+      r.lora->dropout = 0.1;  // so that ops are not joined without magnitudes
+      r.lora->dora = false;
+      const auto plain = plan_of(r, 0).memory.activations;
+      r.lora->dora = true;
+      const auto scaled = plan_of(r, 0).memory.activations;
+      // One sum a layer that is not computed again, in two bytes a number.
+      const auto rows = static_cast<std::size_t>(8 * r.longest());
+      const std::size_t sums = again == std::string("none") ? 2 : 1;
+      EXPECT_GE(scaled, plain + sums * rows * 256 * 2) << quantized << again;
+    }
+  }
 }
 
 TEST(Planner, GivesUpRowsThenCopiesThenActivationsAsTheBudgetShrinks) {

@@ -70,7 +70,8 @@ const std::vector<std::string>& resumable_keys() {
       "optim.adafactor.clip", "optim.adafactor.scale_by_size",
       // What training does not read.
       "quant.", "coreml.", "rfai.", "distill.", "hardware.",
-      // Where things lie. The loader compares what is in the data.
+      // Where things lie. The loader compares what is in the data, the trainer
+      // what is in a base that it goes on reading.
       "model.from", "model.adapter", "data.train", "data.mix", "data.tokenizer",
       "data.cache", "data.workers", "data.prefetch"
   };

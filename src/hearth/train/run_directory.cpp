@@ -11,6 +11,7 @@
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
 #include "hearth/base/shell_word.h"
+#include "hearth/base/temporary_name.h"
 #include "hearth/train/folder_lock.h"
 
 namespace hearth::train {
@@ -27,7 +28,7 @@ constexpr std::array kOwn = {"config.yaml",  "best.json",
                              "version",      "machine.json"};
 
 bool is_own(const fs::path& name) {
-  return name == kLockFile || is_unfinished(name.string()) ||
+  return name == kLockFile || is_temporary_name(name.string()) ||
          std::ranges::any_of(kOwn, [&](const char* own) {
            return name == own;
          });
@@ -38,7 +39,7 @@ bool has_content(const std::string& path) {
       fs::directory_iterator(path), fs::directory_iterator(),
       [](const auto& entry) {
         const fs::path name = entry.path().filename();
-        return name != kLockFile && !is_unfinished(name.string());
+        return name != kLockFile && !is_temporary_name(name.string());
       }
   );
 }

@@ -160,10 +160,12 @@ std::shared_ptr<const io::ModelSource> open_run_source(const RunReference& r) {
   const Recipe recipe = run_recipe(r.run);
   if (recipe.lora) return open_base(recipe.model.from);
   const long step = step_of(r);
-  std::optional<long> gate_step;
-  if (recipe.model.gate) gate_step = recipe.model.gate->step + step;
+  const std::string checkpoint = checkpoint_path(r.run, step);
+  auto stands = gate_step(checkpoint);
+  // Checkpoints of earlier versions do not tell.
+  if (!stands && recipe.model.gate) stands = recipe.model.gate->step + step;
   return std::make_shared<RunSource>(
-      model_folder(r.run).string(), checkpoint_path(r.run, step), gate_step
+      model_folder(r.run).string(), checkpoint, stands
   );
 }
 
@@ -188,8 +190,13 @@ models::LoadedModel load_run_model(
   if (!recipe.lora) return model;
   models::attach_adapters(*model.decoder, *model.source, *recipe.lora);
   const auto adapters = model.decoder->parameters().trainable();
-  Checkpoint::load(checkpoint_path(r.run, step_of(r))).copy_weights(adapters);
+  const std::string checkpoint = checkpoint_path(r.run, step_of(r));
+  Checkpoint::load(checkpoint).copy_weights(adapters);
   for (nn::Parameter* p : adapters) p->trainable = false;
+  // They were trained while the base's gates moved on.
+  if (const auto stands = gate_step(checkpoint)) {
+    for (nn::Gate* gate : model.decoder->gates()) gate->set_step(*stands);
+  }
   return model;
 }
 

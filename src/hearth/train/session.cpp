@@ -261,6 +261,11 @@ data::LoaderConfig train_loader(
   return config;
 }
 
+std::vector<std::int64_t> row_lengths(const Recipe& recipe) {
+  const auto lengths = data::row_lengths(train_loader(recipe, {}));
+  return {lengths.begin(), lengths.end()};
+}
+
 data::LoaderConfig Session::valid_loader() const {
   data::DataConfig rows = recipe.data;
   rows.length = recipe.longest();

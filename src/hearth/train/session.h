@@ -53,6 +53,9 @@ data::LoaderConfig train_loader(
     const std::vector<data::DataSource>& sources
 );
 
+// The lengths that rows of its batches have, shortest first.
+std::vector<std::int64_t> row_lengths(const Recipe& recipe);
+
 // What lora.quantize_base rounds the frozen model to.
 std::optional<kernels::QuantFormat> base_format(const Recipe& recipe);
 

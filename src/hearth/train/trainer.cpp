@@ -7,6 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/shell_word.h"
+#include "hearth/models/packed_cache.h"
 #include "hearth/train/planner.h"
 #include "hearth/train/trainer_impl.h"
 #include "hearth/train/validation.h"
@@ -23,7 +24,8 @@ BatchPolicy make_policy(const Recipe& recipe, const TrainHooks& hooks) {
   };
   return {
       within(b.rows, hooks.rows),
-      within(b.pinned ? b.rows : b.all, hooks.most_rows), b.pinned
+      within(b.pinned ? b.rows : b.all, hooks.most_rows), b.pinned,
+      static_cast<std::uint32_t>(recipe.longest())
   };
 }
 
@@ -44,6 +46,15 @@ data::LoaderConfig loader_of(const Session& s) {
   auto config = s.train_loader();
   config.epochs = static_cast<std::uint64_t>(std::ceil(s.recipe.train.epochs));
   return config;
+}
+
+// Names the model that is not trained and whose weights the run reads all the
+// time: the one below adapters, or what a preference is measured against. Empty
+// where there is none, and the start is of no matter once a run has begun.
+std::string base_name(const Session& s) {
+  const bool read = s.recipe.lora || s.recipe.train.objective == "dpo";
+  if (!s.base || !read) return {};
+  return models::content_hash(*s.base, io::ReadMode::mapped).hex();
 }
 
 }  // namespace
@@ -70,6 +81,7 @@ Trainer::Trainer(Session& session, RunDirectory& run, TrainHooks hooks)
       policy_(make_policy(session.recipe, hooks_)),
       health_(session.recipe.train.health),
       loss_scale_(loss_scale_of(session)),
+      base_(base_name(session)),
       steps_(count_steps()),
       saves_(session.recipe.train.save_every, steps_, seconds_now()) {}
 
@@ -131,7 +143,10 @@ void Trainer::validate_now(Json& line) {
       hooks_.on_validation(share, step_, end());
     };
   }
-  const Validation v = validate(session_, policy_.rows(), hooks);
+  const auto longest = static_cast<std::uint32_t>(session_.recipe.longest());
+  const std::uint32_t rows = policy_.rows(longest);
+  make_room_for(std::uint64_t{rows} * longest);
+  const Validation v = validate(session_, rows, hooks);
   if (v.stopped) {
     metrics_->append(line);
     unvalidated_ = line;

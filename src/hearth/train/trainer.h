@@ -53,7 +53,8 @@ struct TrainHooks {
   std::function<bool()> stop;
   // GFLOP/s of this machine in the run's precision; 0 where not measured.
   double peak_gflops = 0;
-  // Rows of a micro-batch to begin with and at most; 0: as the recipe has it.
+  // Rows of a micro-batch, of the longest length, to begin with and at most; 0:
+  // as the recipe has it.
   std::uint32_t rows = 0, most_rows = 0;
 };
 
@@ -80,7 +81,7 @@ class Trainer {
 
   // Goes on from the newest valid checkpoint of the run. False when there is
   // none; throws Error when there are some and none of them is valid, and
-  // UsageError when the recipe ends before it.
+  // UsageError when the recipe ends before it or the base is not the run's.
   bool resume();
   TrainResult run();
   // After the run: the weights of the best validation, if they are not those
@@ -98,6 +99,7 @@ class Trainer {
   BatchPolicy policy_;
   Health health_;
   optim::LossScale loss_scale_;
+  std::string base_;  // names the frozen weights; empty: there are none
   std::unique_ptr<MetricsLog> metrics_, events_;
   data::Batch batch_;
 
@@ -115,6 +117,7 @@ class Trainer {
   Json unvalidated_;
   SaveSchedule saves_;
   bool told_nothing_scored_ = false;
+  std::uint64_t kept_tokens_ = 0;  // of the micro-batches of the last pass
   std::size_t peak_ = 0;
   std::int64_t made_ = 0;  // steps of this process
   double seconds_ = 0, timed_tokens_ = 0, first_rate_ = 0;
@@ -123,6 +126,9 @@ class Trainer {
 
   // trainer_step.cpp
   StepMetrics train_step();
+  // Before passes of micro-batches of so many tokens: gives back what passes of
+  // another size have left to be used again.
+  void make_room_for(std::uint64_t tokens);
   void note_speed(StepMetrics& m, double seconds);
   // Whether to apply the update, after the health check has seen it.
   bool healthy(const Gradients& g, double mean_loss, double norm);
@@ -143,6 +149,9 @@ class Trainer {
   void save();
   Json state() const;
   void restore(const Checkpoint& checkpoint);
+  void restore_cut(const Json& state);
+  // Throws UsageError when the checkpoint is of another base.
+  void check_base(const Checkpoint& checkpoint) const;
   // best.json says what the loop knows, as far as its checkpoint is there and
   // the losses that follow can be compared with its own.
   void settle_best();

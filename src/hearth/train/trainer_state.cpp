@@ -27,6 +27,20 @@ std::optional<double> number_at(const Json& state, const char* key) {
                       : std::numeric_limits<double>::infinity();
 }
 
+// What says how an update is cut into micro-batches.
+Json cut_of(const Recipe& recipe) {
+  const TrainSection& t = recipe.train;
+  return {
+      {"micro_batch_size", t.micro_batch_size},
+      {"gradient_accumulation_steps", t.gradient_accumulation_steps},
+      {"dynamic_batch", t.dynamic_batch},
+      {"memory", t.memory},
+      {"precision", t.precision},
+      {"checkpointing", t.checkpointing},
+      {"packed", t.packed}
+  };
+}
+
 bool is_whole(const std::string& checkpoint) {
   try {
     Checkpoint::load(checkpoint);
@@ -51,12 +65,12 @@ void Trainer::save() {
   if (best && best_step_ == step_) {
     set_best(run_.path(), {.step = step_, .loss = best_valid_});
   }
-  const long trouble = health_.trouble();
+  const long trouble = health_.first_trouble();
   const long settled = trouble > 0 ? trouble - 1 : step_;
   prune_checkpoints(
       run_.path(), {.last = static_cast<int>(session_.recipe.train.keep),
                     .best = best ? best_step_ : -1,
-                    .settled = std::max(settled, proven_ + kProvingSteps)}
+                    .settled = std::max<long>(settled, proven_ + kProvingSteps)}
   );
   const double now = seconds_now();
   saves_.saved(step_, now, now - start);
@@ -68,6 +82,7 @@ Json Trainer::state() const {
       {"tokens", tokens_},
       {"loader", loader_->state()},
       {"policy", policy_.state()},
+      {"cut", cut_of(session_.recipe)},
       {"health", health_.state()},
       {"discarded", discarded_},
       {"proven", proven_},
@@ -76,6 +91,13 @@ Json Trainer::state() const {
       {"since_best", since_best_},
       {"measure", measured_}
   };
+  if (!base_.empty()) j["base"] = base_;
+  // For those who read the weights: the model it began with may have stood
+  // anywhere.
+  const auto gates = session_.model->gates();
+  if (!gates.empty()) {
+    j["gate_step"] = gates.front()->config().step + step_;
+  }
   if (scales_loss()) j["loss_scale"] = loss_scale_.state();
   if (loss_) j["loss"] = number_json(*loss_);
   if (smoothed_) j["smoothed"] = *smoothed_;
@@ -90,9 +112,9 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const Json& s = checkpoint.state();
   try {
     checkpoint.copy_weights(session_.model->parameters().trainable());
-    optimizer_->restore(checkpoint.optimizer_state());
+    checkpoint.copy_optimizer(*optimizer_);
     loader_->restore(s.at("loader"));
-    policy_.restore(s.at("policy"));
+    restore_cut(s);
     health_.restore(s.at("health"));
     if (scales_loss() && s.contains("loss_scale")) {
       loss_scale_.restore(s["loss_scale"]);
@@ -120,6 +142,42 @@ void Trainer::restore(const Checkpoint& checkpoint) {
         )
     );
   }
+}
+
+// A run that goes on as it was goes on with its micro-batches, so that it ends
+// in the same bytes; one that is cut in another way from here on begins with
+// what the plan says.
+void Trainer::restore_cut(const Json& state) {
+  const Json& policy = state.at("policy");
+  if (state.value("cut", Json()) == cut_of(session_.recipe) ||
+      !state.contains("cut")) {
+    return policy_.restore(policy);
+  }
+  policy_.take_over(policy, state.at("step").get<std::int64_t>());
+  const auto longest = static_cast<std::uint32_t>(session_.recipe.longest());
+  note(
+      fmt::format(
+          "updates are cut anew: {} rows of {} tokens at a time",
+          policy_.rows(longest), longest
+      )
+  );
+}
+
+// Adapters are trained to go with the weights below them, and losses of a
+// preference compare with those of its start. A checkpoint without the name is
+// from before there was one.
+void Trainer::check_base(const Checkpoint& checkpoint) const {
+  const auto then = checkpoint.state().find("base");
+  if (then == checkpoint.state().end() || *then == base_) return;
+  throw UsageError(
+      fmt::format(
+          "model.from must be the base that the run began with, got {}, whose "
+          "weights or config are others",
+          session_.recipe.model.from
+      ),
+      "it may lie elsewhere, with the same bytes; a new run (-o) may begin "
+      "with another"
+  );
 }
 
 void Trainer::settle_best() {
@@ -176,6 +234,7 @@ bool Trainer::resume() {
         )
     );
   }
+  check_base(*found.checkpoint);
   restore(*found.checkpoint);
   steps_ = count_steps();
   if (step_ > end()) {
@@ -202,7 +261,7 @@ bool Trainer::resume() {
 LatestCheckpoint Trainer::before_trouble() {
   LatestCheckpoint found;
   const long first_bad = verdict_.since;
-  const long healthy = std::max(first_bad - 1 - kProvingSteps, proven_);
+  const long healthy = std::max<long>(first_bad - 1 - kProvingSteps, proven_);
   for (const long most : {healthy, first_bad - 2}) {
     found = latest_valid(run_.path(), most);
     if (found.checkpoint) break;
@@ -223,14 +282,15 @@ void Trainer::roll_back() {
         "the samples are in " + run_.file("events.jsonl")
     );
   }
-  const Json judged = health_.state(), position = loader_->state();
+  const Health judged = health_;
+  const Json position = loader_->state();
   const Json cut = policy_.state();
   if (found.checkpoint) {
     restore(*found.checkpoint);
   } else {
     start_anew();
   }
-  health_.restore(judged);
+  health_.rolled_back_from(judged);
   policy_.restore(cut);
   // The batches since then are not drawn again: they are what went wrong.
   loader_->restore(position);
@@ -259,6 +319,7 @@ void Trainer::start_anew() {
   optimizer_.reset();
   start_model(session_);
   optimizer_ = make_optimizer(session_);
+  health_ = Health(session_.recipe.train.health);
   step_ = 0;
   tokens_ = 0;
   loss_.reset(), smoothed_.reset(), valid_.reset(), accuracy_.reset();

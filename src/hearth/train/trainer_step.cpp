@@ -1,5 +1,7 @@
 // One step of the loop: gradients, judgement, update, what it took.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -48,6 +50,12 @@ Json StepMetrics::to_json() const {
   return j;
 }
 
+// Arrays of other numbers of tokens are of other sizes: those that are kept
+// serve nobody and would stay beside the new ones.
+void Trainer::make_room_for(std::uint64_t tokens) {
+  if (std::exchange(kept_tokens_, tokens) != tokens) mx::clear_cache();
+}
+
 double Trainer::learning_rate() const {
   return health_.lr_factor() *
          optim::learning_rate(session_.recipe.optim, step_, steps_);
@@ -81,7 +89,8 @@ StepMetrics Trainer::train_step() {
         )
     );
   };
-  std::uint32_t rows = policy_.rows();
+  std::uint32_t rows = std::min(policy_.rows(batch_.length), batch_.rows);
+  make_room_for(std::uint64_t{rows} * batch_.length);
   const Gradients g =
       accumulate(*session_.model, *session_.objective, batch_, rows, options);
   const double scaled = g.weight_sum * loss_scale_.scale();
@@ -100,10 +109,10 @@ StepMetrics Trainer::train_step() {
   m.memory = peak_of_step();
   peak_ = std::max(peak_, m.memory);
   // A short batch has fewer rows, too, and says nothing about memory.
-  const std::uint32_t before = policy_.rows();
-  policy_.update(shrunk ? rows : before, m.memory, memory_budget(), step_);
-  // Arrays of other rows are of other sizes: those that are kept serve nobody.
-  if (policy_.rows() != before) mx::clear_cache();
+  const std::uint64_t left = std::uint64_t{rows} * batch_.length;
+  policy_.update(
+      shrunk ? left : policy_.tokens(), m.memory, memory_budget(), step_
+  );
   m.step = step_, m.steps = end(), m.tokens = tokens_;
   m.stall_ms = 1e3 * (loader_->stats().stall_seconds - stalled);
   if (g.weight_sum > 0) loss_ = m.loss;
@@ -163,7 +172,7 @@ bool Trainer::overflowed(double mean_loss, double norm) {
 bool Trainer::healthy(const Gradients& g, double mean_loss, double norm) {
   verdict_ = {HealthAction::skip, {}, 0};
   if (g.weight_sum <= 0 || overflowed(mean_loss, norm)) return false;
-  verdict_ = health_.judge(step_ + 1, mean_loss, norm);
+  verdict_ = health_.judge(step_ + 1, mean_loss, norm, batch_.length);
   if (verdict_.action == HealthAction::apply) return true;
   Json samples = Json::array();
   for (const auto& s : batch_.samples) {

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include <gtest/gtest.h>
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/memory.h"
 #include "hearth/data/prepared_data.h"
 #include "hearth/train/test_folder_test.h"
 #include "hearth/train/validation.h"
@@ -21,12 +23,14 @@ namespace fs = std::filesystem;
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 // The session's objective, its loss times what `factor` says of the batch, the
-// first being 1.
+// first being 1, and more by what `addend` says.
 class Tampered : public Objective {
  public:
   using Factor = std::function<float(long batch)>;
-  Tampered(std::unique_ptr<Objective> inner, Factor factor)
-      : inner_(std::move(inner)), factor_(std::move(factor)) {}
+  Tampered(std::unique_ptr<Objective> inner, Factor factor, Factor addend)
+      : inner_(std::move(inner)),
+        factor_(std::move(factor)),
+        addend_(std::move(addend)) {}
   ObjectiveValue operator()(
       const models::Decoder& model,
       const MicroBatch& batch,
@@ -34,14 +38,14 @@ class Tampered : public Objective {
   ) const override {
     auto v = (*inner_)(model, batch, pass);
     if (!pass.training) return v;
-    return {
-        mx::multiply(v.loss_sum, mx::array(factor_(++*batches_))), v.weight_sum
-    };
+    auto sum = mx::multiply(v.loss_sum, mx::array(factor_(++*batches_)));
+    if (addend_) sum = mx::add(sum, mx::array(addend_(*batches_)));
+    return {sum, v.weight_sum};
   }
 
  private:
   std::unique_ptr<Objective> inner_;
-  Factor factor_;
+  Factor factor_, addend_;
   std::shared_ptr<long> batches_ = std::make_shared<long>(0);
 };
 
@@ -79,12 +83,14 @@ class TrainerTest : public testing::Test {
   TrainResult train(
       const std::string& name,
       const std::vector<std::string>& words,
-      const Tampered::Factor& factor = {}
+      const Tampered::Factor& factor = {},
+      const Tampered::Factor& addend = {}
   ) {
     Session session = open(words);
     if (factor) {
-      session.objective =
-          std::make_unique<Tampered>(std::move(session.objective), factor);
+      session.objective = std::make_unique<Tampered>(
+          std::move(session.objective), factor, addend
+      );
     }
     RunDirectory run(path(name), RunMode::fresh);
     run.describe({});
@@ -156,6 +162,19 @@ TEST_F(TrainerTest, ARollBackGoesToWeightsFromBeforeTheTrouble) {
   for (const Json& line : lines("bad", "metrics.jsonl")) {
     EXPECT_FALSE(line.contains("skipped"));
   }
+}
+
+// Losses that fell after the checkpoint are not what its weights must reach.
+TEST_F(TrainerTest, ARollBackJudgesByTheCheckpointsLosses) {
+  auto words = kSaveAll;
+  words.insert(words.end(), {"train.health.window=4", "train.health.least=4"});
+  // Told 500 less in 128 tokens, without a change of the gradient.
+  const auto result = train("fallen", words, broken(15, 17), [](long b) {
+    return b > 6 && b < 15 ? -500.0f : 0.0f;
+  });
+  EXPECT_TRUE(said("rolled back from step 17 to 6")) << notes_;
+  EXPECT_EQ(result.steps, 20);
+  EXPECT_EQ(lines("fallen", "events.jsonl").size(), 3u);
 }
 
 TEST_F(TrainerTest, ARunThatStopsKeepsWeightsToGoOnFrom) {
@@ -360,6 +379,103 @@ TEST_F(TrainerTest, AnEndThatIsNotFiniteIsSaid) {
   EXPECT_NE(result.diverged.find("step 3"), std::string::npos);
   EXPECT_EQ(resume("nan", words).diverged, result.diverged);
   EXPECT_EQ(train("fine", words).diverged, "");
+}
+
+// Two thirds of what such a run holds are weights and the optimiser's state.
+const std::vector<std::string> kHeavy = {
+    "model.dim=192",
+    "model.ffn=512",
+    "data.valid=off",
+    "train.tokens_per_step=64",
+    "train.micro_batch_size=1",
+    "train.save_every=1",
+    "train.keep=99",
+    "optim.schedule=constant"
+};
+
+class Budget {
+ public:
+  explicit Budget(std::size_t bytes) { set_memory_budget(bytes); }
+  ~Budget() { set_memory_budget(0); }
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+};
+
+TEST_F(TrainerTest, ARunGoesOnAndBackWithinTheMemoryOfItsSteps) {
+  const auto with = [](std::vector<std::string> words, const char* last) {
+    words.emplace_back(last);
+    return words;
+  };
+  const auto first = train("heavy", with(kHeavy, "train.steps=4"));
+  mx::clear_cache();
+  reset_memory_peak();
+  const Budget budget(first.peak_bytes / 100 * 105);
+  EXPECT_EQ(resume("heavy", with(kHeavy, "train.steps=6")).steps, 6);
+  EXPECT_LE(memory_usage().peak, memory_budget());
+  mx::clear_cache();
+  // Two micro-batches a step.
+  train("back", with(kHeavy, "train.steps=20"), broken(29, 34));
+  EXPECT_TRUE(said("rolled back from step 17 to 6")) << notes_;
+  EXPECT_TRUE(weights("back", 6) == weights("heavy", 6));
+  EXPECT_FALSE(said("out of memory")) << notes_;
+}
+
+TEST_F(TrainerTest, ARunThatGoesOnMayBeCutInAnotherWay) {
+  const std::vector<std::string> plain = {"train.steps=4"};
+  const auto rows = [&](std::size_t step) {
+    return lines("cut", "metrics.jsonl")[step - 1].at("micro_batch").get<int>();
+  };
+  train("cut", plain);
+  resume("cut", {"train.steps=6", "train.micro_batch_size=2"});
+  EXPECT_EQ(rows(4), 4);
+  EXPECT_EQ(rows(5), 2);
+  EXPECT_TRUE(said("cut anew: 2 rows")) << notes_;
+  notes_.clear();
+  resume("cut", {"train.steps=8", "train.micro_batch_size=2"});
+  EXPECT_EQ(rows(8), 2);
+  EXPECT_FALSE(said("cut anew")) << notes_;
+}
+
+// The update is the same however many rows are taken at a time.
+TEST_F(TrainerTest, MicroBatchesOfShortRowsHaveAsManyTokens) {
+  const auto words = [](const char* rows) {
+    return std::vector<std::string>{
+        "train.seq_lengths=[8, 32]", "train.shape_guarantee=3",
+        "train.tokens_per_step=256",
+        std::string("train.micro_batch_size=") + rows
+    };
+  };
+  train("two", words("2"));
+  train("eight", words("8"));
+  const auto two = lines("two", "metrics.jsonl");
+  const auto eight = lines("eight", "metrics.jsonl");
+  std::set<int> lengths;
+  for (std::size_t i = 0; i < 20; ++i) {
+    const int length = two[i].at("length");
+    lengths.insert(length);
+    EXPECT_EQ(two[i].at("micro_batch").get<int>(), 64 / length);
+    EXPECT_EQ(eight[i].at("micro_batch").get<int>(), 256 / length);
+    EXPECT_NEAR(
+        two[i].at("loss").get<double>(), eight[i].at("loss").get<double>(), 1e-3
+    );
+  }
+  EXPECT_EQ(lengths.size(), 2u);
+}
+
+// What rows of one length have left does not stay beside those of another.
+TEST_F(TrainerTest, LengthsTakeWhatTheLargestTakes) {
+  const auto kept = [&](const std::string& name, const char* lengths) {
+    mx::clear_cache();
+    train(
+        name,
+        {"model.dim=256", "model.ffn=512", "data.valid=off", "train.steps=8",
+         "train.tokens_per_step=320", "train.micro_batch_size=1",
+         std::string("train.seq_lengths=") + lengths}
+    );
+    return static_cast<double>(mx::get_cache_memory());
+  };
+  const double one = kept("one", "[40]"), other = kept("other", "[64]");
+  EXPECT_LT(kept("both", "[40, 64]"), 1.1 * std::max(one, other));
 }
 
 TEST_F(TrainerTest, OneStepHasASpeed) {

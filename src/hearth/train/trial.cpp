@@ -10,6 +10,7 @@
 #include "hearth/optim/optimizer.h"
 #include "hearth/optim/schedule.h"
 #include "hearth/train/accumulator.h"
+#include "hearth/train/batch_policy.h"
 
 namespace hearth::train {
 namespace {
@@ -98,13 +99,17 @@ class Trial {
     AccumulateOptions how;
     how.compute = session_.compute;
     how.eval_interval = static_cast<int>(session_.recipe.train.eval_interval);
-    std::uint32_t rows = result_.rows;
+    const auto longest = static_cast<std::uint32_t>(session_.recipe.longest());
+    std::uint32_t rows =
+        rows_of(std::uint64_t{result_.rows} * longest, batch_.length);
     bool shrunk = false;
     how.shrunk = [&](auto, auto, const std::string&) { shrunk = true; };
     const Objective& objective =
         options_.objective ? *options_.objective : *session_.objective;
     const auto g = accumulate(*session_.model, objective, batch_, rows, how);
-    if (shrunk) result_.rows = rows;
+    if (shrunk) {
+      result_.rows = rows_of(std::uint64_t{rows} * batch_.length, longest);
+    }
     const double gradients = watch.lap();
     const double norm = optim::global_norm(g.arrays) / g.weight_sum;
     const double scale =

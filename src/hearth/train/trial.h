@@ -10,7 +10,7 @@
 namespace hearth::train {
 
 struct TrialOptions {
-  std::uint32_t rows = 1;          // of a micro-batch
+  std::uint32_t rows = 1;          // of a micro-batch, of the longest length
   std::uint64_t batch_tokens = 0;  // of an update; 0: as the recipe has it
   // Ends after so many tokens (padding is none), or so many updates when
   // tokens is 0.

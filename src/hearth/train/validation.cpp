@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "hearth/base/error.h"
+#include "hearth/train/batch_policy.h"
 #include "hearth/train/gradient.h"
 
 namespace hearth::train {
@@ -19,7 +20,7 @@ class Scoring {
       : session_(session),
         hooks_(hooks),
         together_(session.objective->row_group()),
-        rows_(std::max(together_, rows - rows % together_)),
+        tokens_(static_cast<std::uint64_t>(session.recipe.longest()) * rows),
         most_(static_cast<std::uint64_t>(session.recipe.train.eval_tokens)) {
     for (const auto& set : session.cache->sets(data::Split::kValid)) {
       all_ += static_cast<double>(set.tokens());
@@ -56,7 +57,8 @@ class Scoring {
 
   const Session& session_;
   const ValidationHooks& hooks_;
-  std::uint32_t together_, rows_;
+  std::uint32_t together_;
+  std::uint64_t tokens_;  // at a time
   std::uint64_t most_;
   double all_ = 1, seen_ = 0;  // tokens of the split
   bool full_ = false;          // no row more
@@ -98,8 +100,10 @@ class Scoring {
 
   // A few rows at a time, fewer where memory ends.
   void score(const data::Batch& batch, std::uint32_t rows) {
+    std::uint32_t each = rows_of(tokens_, batch.length);
+    each = std::max(together_, each - each % together_);
     for (std::uint32_t begin = 0; begin < rows && !v_.stopped;) {
-      const std::uint32_t end = std::min(begin + rows_, batch.rows);
+      const std::uint32_t end = std::min(begin + each, batch.rows);
       try {
         const auto part = loss_of(
             *session_.model, *session_.objective,
@@ -111,8 +115,9 @@ class Scoring {
         begin = end;
       } catch (const OutOfMemory&) {
         mx::clear_cache();
-        if (rows_ <= together_) throw;
-        rows_ = (rows_ / together_ + 1) / 2 * together_;
+        if (each <= together_) throw;
+        each = (each / together_ + 1) / 2 * together_;
+        tokens_ = std::uint64_t{each} * batch.length;
       }
       if (hooks_.progress) {
         hooks_.progress(done(batch, begin));

@@ -23,7 +23,8 @@ struct ValidationHooks {
 };
 
 // Over at most train.eval_tokens tokens, in whole rows and at least one (of
-// pairs: a pair), the same ones each time, `rows` of a batch at once.
+// pairs: a pair), the same ones each time; at once `rows` of the longest, of
+// shorter ones as many more as have as many tokens.
 Validation validate(
     const Session& session,
     std::uint32_t rows,
