@@ -11,12 +11,13 @@ import argparse
 import json
 import sys
 
+import peers
+
 try:
     import torch
     from transformers.optimization import Adafactor
-except ImportError as e:
-    print(f"skipped: {e}", file=sys.stderr)
-    sys.exit(77)
+except ImportError as error:
+    peers.skip(error)
 
 STEPS = 4
 CASES = [

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+import peers
+
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", HF_HUB_DISABLE_PROGRESS_BARS="1")
 try:
     import gguf
@@ -29,9 +31,8 @@ try:
     import transformers
     from safetensors.torch import load_file
     from check_model_files import ARCHITECTURE, build, config, families, stored, write_gguf
-except ImportError as e:
-    print(f"SKIP: {e}", file=sys.stderr)
-    sys.exit(77)
+except ImportError as error:
+    peers.skip(error)
 
 T = gguf.GGMLQuantizationType
 KINDS = [T.F32, T.F16, T.BF16, T.Q8_0, T.Q4_0, T.Q4_1, T.Q4_K, T.Q5_K, T.Q6_K]

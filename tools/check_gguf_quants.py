@@ -15,14 +15,15 @@ import json
 import subprocess
 import sys
 
+import peers
+
 try:
     import numpy as np
     from gguf import GGMLQuantizationType as T
     from gguf import quants
     from gguf.constants import GGML_QUANT_SIZES
-except ImportError as e:
-    print(f"skipped: {e}", file=sys.stderr)
-    sys.exit(77)
+except ImportError as error:
+    peers.skip(error)
 
 SEED = 20240607
 FORMATS = {"q8_0": T.Q8_0, "q4_0": T.Q4_0, "q4_1": T.Q4_1,

@@ -9,27 +9,49 @@ the grammar may take only those it holds for. Patterns are held against
 re.fullmatch. Exit 77: jsonschema is not installed."""
 import argparse
 import datetime
+import ipaddress
 import json
 import re
 import subprocess
 import sys
+import urllib.parse
 
 import grammar_schemas as cases
+import peers
 
 try:
     import jsonschema
 except ImportError as error:
-    print(f"SKIP: {error}")
-    sys.exit(77)
+    peers.skip(error)
 
 PATTERNS = ["a*b+c?", "(ab|a)(bc|c)?", "[^\"\\\\]{2,5}", r"\d{3}-\d{4}", r"[\w.]+@[a-z]+\.(com|org)",
             "(?:yes|no|maybe)( please)?", r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", "[à-ü]+€?", "(a|b)*abb", "x{0,3}y{2,}z"]
 
 
-# jsonschema checks these two only with a package of their own.
+# jsonschema checks these only with a package of their own, or less than a grammar holds.
 CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER
 CHECKER.checks("date-time", ValueError)(lambda text: bool(datetime.datetime.fromisoformat(text)))
 CHECKER.checks("time", ValueError)(lambda text: bool(datetime.time.fromisoformat(text)) or True)
+CHECKER.checks("ipv6", ValueError)(lambda text: bool(ipaddress.IPv6Address(text)))
+HOST = r"(?!.{254})(?:(?!-)[A-Za-z0-9-]{1,63}(?<!-)\.)*(?!-)(?![0-9]+$)[A-Za-z0-9-]{1,63}(?<!-)"
+CHECKER.checks("hostname")(lambda text: bool(re.fullmatch(HOST, text)))
+# RFC 3339, appendix A, with one way to write each part.
+DURATION = (r"P(?=.)(?:\d+W|(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)?"
+            r"(?:T(?=.)(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))?)")
+CHECKER.checks("duration")(lambda text: bool(re.fullmatch(DURATION, text)))
+
+
+def is_uri(text):
+    """By RFC 3986's characters and Python's own reading of hosts and ports."""
+    parts = urllib.parse.urlsplit(text)
+    if parts.netloc:
+        parts.port  # raises ValueError where it is none
+        if parts.netloc.endswith("]"):
+            ipaddress.IPv6Address(parts.hostname)
+    return bool(parts.scheme) and bool(re.fullmatch(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?#\[\]-]|%[0-9A-Fa-f]{2})+", text))
+
+
+CHECKER.checks("uri", ValueError)(is_uri)
 
 
 class Driver:

@@ -8,6 +8,7 @@ hearth, and huggingface_hub must find, scan and use what came; then by
 huggingface_hub, and hearth must find it and fetch nothing. Exit 77: the
 package is missing.
 """
+import importlib.util
 import json
 import os
 import pathlib
@@ -16,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+
+import peers
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
 from loopback_hub import Hub  # noqa: E402
@@ -127,11 +130,7 @@ def main(binary):
 
 
 if __name__ == "__main__":
-    try:
-        import importlib.util
-        if importlib.util.find_spec("huggingface_hub") is None:
-            raise ImportError
-    except ImportError:
-        print("SKIP: pip install huggingface_hub")
-        sys.exit(77)
+    # Not imported here: the package reads its settings when it is.
+    if importlib.util.find_spec("huggingface_hub") is None:
+        peers.skip(ModuleNotFoundError(name="huggingface_hub"))
     main(sys.argv[1])

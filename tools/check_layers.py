@@ -54,7 +54,7 @@ def main(root):
         area = path.relative_to(source).parts[0]
         if path.is_file() and area not in may:
             bad.append(f"{path}: area {area} is not in tests/layers.txt")
-        elif path.suffix in (".h", ".cpp", ".mm", ".inc"):
+        elif path.suffix in (".h", ".cpp", ".inc"):
             seen += 1
             bad += wrong_includes(path, area, may[area])
         elif path.name == "CMakeLists.txt":

@@ -37,7 +37,7 @@ def main(root):
     bad, look, seen = [], [], 0
     excepted = exceptions(root)
     for path in sorted((root / "src").rglob("*")):
-        if path.suffix not in (".h", ".cpp", ".mm", ".inc"):
+        if path.suffix not in (".h", ".cpp", ".inc"):
             continue
         seen += 1
         name = str(path.relative_to(root))

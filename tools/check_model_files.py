@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Holds what `io` reads and writes against the packages that own the formats.
 
-  check_model_files.py --driver PROGRAM [--gguf FILE] [--convert SCRIPT] [--only WORD]
+  check_model_files.py --driver PROGRAM [--convert SCRIPT] [--only WORD]
 
 PROGRAM is hearth_model_driver. Small random models of every family are made
 with transformers, written as Hugging Face folders and as GGUF (the layout
 rules of llama.cpp's converter, applied here in numpy; --convert runs that
 converter itself), read by PROGRAM and compared byte for byte with the state
 dict they came from. What PROGRAM writes is loaded with safetensors,
-transformers and peft. --gguf adds a real file. Exit 77: a package is missing.
+transformers and peft. Exit 77: a package is missing.
 """
 import argparse
 import json
@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+import peers
+
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", HF_HUB_DISABLE_PROGRESS_BARS="1")
 try:
     import gguf
@@ -27,9 +29,8 @@ try:
     import transformers
     from safetensors.torch import load_file
     transformers.utils.logging.disable_progress_bar()
-except ImportError as e:
-    print(f"SKIP: {e}", file=sys.stderr)
-    sys.exit(77)
+except ImportError as error:
+    peers.skip(error)
 
 SEED = 20261115
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
@@ -354,28 +355,6 @@ def check_quantized(path, dump, model, kind):
             raise SystemExit(f"FAIL {path.name}: {name} differs in {kind.name}")
 
 
-def check_real_gguf(program, work, path):
-    """A file of the llama architecture against the gguf package's own reader."""
-    reader = gguf.GGUFReader(path)
-    dump = Dump(program, path, work)
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, dump.config["num_hidden_layers"])
-    back = {}
-    for name in dump.tensors:
-        back[names.get_name(name, try_suffixes=(".weight", ".bias"))] = name
-    for t in reader.tensors:
-        name = back[t.name]
-        data = np.asarray(t.data)
-        if list(reversed(t.shape.tolist())) != dump.info[name]["shape"] or t.tensor_type.name.lower() != dump.info[name]["type"]:
-            raise SystemExit(f"FAIL {path}: {name} has another shape or type")
-        if ".attn_q." in t.name or ".attn_k." in t.name:
-            heads = dump.config["num_attention_heads" if ".attn_q." in t.name else "num_key_value_heads"]
-            rows = data.shape[0]
-            data = data.reshape(heads, rows // heads // 2, 2, *data.shape[1:]).swapaxes(1, 2).reshape(data.shape)
-        if np.ascontiguousarray(data).tobytes() != dump.tensors[name]:
-            raise SystemExit(f"FAIL {path}: {name} differs")
-    print(f"{path}: {len(reader.tensors)} tensors equal")
-
-
 def check_converter(program, work, script):
     """The converter itself, where its source is at hand."""
     from tokenizers import Tokenizer, models, pre_tokenizers, decoders
@@ -410,7 +389,6 @@ def check_converter(program, work, script):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--driver", required=True)
-    parser.add_argument("--gguf")
     parser.add_argument("--convert")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
@@ -420,8 +398,6 @@ def main():
         for name, check in checks.items():
             if args.only in name:
                 check(program, pathlib.Path(work))
-        if args.gguf:
-            check_real_gguf(program, pathlib.Path(work), args.gguf)
         if args.convert:
             check_converter(program, pathlib.Path(work), args.convert)
 

@@ -1,4 +1,4 @@
-// npm's `openai`, unchanged, against a running server. Started by check_openai_clients.py.
+// npm's `openai`, unchanged, against a running server: chats, responses, embeddings. Started by check_openai_clients.py.
 //   node check_openai_clients.mjs URL MODEL   (HEARTH_KEY, HEARTH_NODE_MODULES in the environment)
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -33,6 +33,33 @@ const helper = client.chat.completions.stream({ model, messages, temperature: 0,
 check("the stream helper", (await helper.finalContent()) === text);
 const scored = await client.completions.create({ model, prompt: "Paris is", echo: true, max_tokens: 0, logprobs: 2 });
 check("completions", scored.choices[0].logprobs.token_logprobs[0] === null);
+const response = await client.responses.create({ model, input: messages, temperature: 0, max_output_tokens: 24 });
+check("responses", response.output_text === text, response.output_text);
+const told = client.responses.stream({ model, input: messages, temperature: 0, max_output_tokens: 24 });
+let deltas = "";
+told.on("response.output_text.delta", (event) => { deltas += event.delta; });
+check("responses: the stream helper", (await told.finalResponse()).output_text === text && deltas === text, deltas);
+const city = { type: "object", properties: { city: { type: "string", maxLength: 12 } }, required: ["city"], additionalProperties: false };
+const tools = [{ type: "function", name: "get_weather", strict: true, parameters: city }];
+const asked = { model, input: messages, tools, tool_choice: "required", parallel_tool_calls: false, temperature: 0 };
+const calls = client.responses.stream(asked);
+let pieces = 0;
+calls.on("response.function_call_arguments.delta", () => { pieces += 1; });
+const call = (await calls.finalResponse()).output[0];
+check("responses: a call, streamed", pieces > 1 && typeof JSON.parse(call.arguments).city === "string", call.arguments);
+const helped = client.chat.completions.stream({
+  model, messages, temperature: 0, max_tokens: 200, parallel_tool_calls: false, tool_choice: "required",
+  tools: [{ type: "function", function: { name: "get_weather", parameters: city } }],
+});
+let bits = 0;
+helped.on("tool_calls.function.arguments.delta", () => { bits += 1; });
+const made = (await helped.finalChatCompletion()).choices[0].message.tool_calls[0];
+check("tools: the stream helper", bits > 1 && typeof JSON.parse(made.function.arguments).city === "string", bits);
+// By itself the client asks for base64 and decodes it.
+const embedded = await client.embeddings.create({ model, input: ["The cat sits.", "It rains."] });
+const float = await client.embeddings.create({ model, input: "The cat sits.", encoding_format: "float" });
+const product = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+check("embeddings", embedded.data.length === 2 && Math.abs(product(embedded.data[0].embedding, float.data[0].embedding) - 1) < 1e-3);
 try {
   await client.chat.completions.create({ model: "other", messages });
   check("unknown model", false);

@@ -6,6 +6,8 @@ largest resident set of that process, less that of a bare start, with what was
 predicted. Fails where a prediction is more than 10 % off or more than 5 %
 below.
 
+Cases of several row lengths make so many steps that every length comes.
+
   tools/check_plan.py [--hearth build/release/hearth] [--filter TEXT]
 """
 
@@ -13,6 +15,7 @@ import argparse
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,7 +29,15 @@ train: {{tokens_per_step: 4096, steps: 3, micro_batch_size: 16,
 run: {{dir: {run}, seed: 7}}
 """
 
-# Name, overrides; @ in front: from the base model that is trained first.
+# Short documents beside long ones, so that padded rows come in every bucket.
+PADDED = ["data.synth=null", "data.train={folder}/mixed.jsonl",
+          "data.tokenizer={folder}/base/model",
+          "data.cache={folder}/mixed-cache", "data.length=512",
+          "data.arrange=pad", "train.tokens_per_step=8192", "train.steps=24"]
+DORA = ["lora.rank=8", "lora.dora=true",
+        "lora.targets=[q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj]"]
+# Name, overrides; @ in front: from the base model that is trained first, %:
+# from a wider one that is a GGUF file in Q8_0.
 GRID = [
     ("bf16", []),
     ("fp32", ["train.precision=fp32"]),
@@ -61,6 +72,22 @@ GRID = [
     ("@lora everywhere, checkpointed",
      ["lora.rank=8", "lora.targets=[q_proj,k_proj,v_proj,o_proj,gate_proj,"
       "up_proj,down_proj]", "train.checkpointing=all"]),
+    ("@dora everywhere", [*DORA]),
+    ("@dora everywhere, checkpointed", [*DORA, "train.checkpointing=all"]),
+    ("%qdora of a GGUF", [*DORA, "train.micro_batch_size=4"]),
+    ("padded buckets", [*PADDED, "train.micro_batch_size=4"]),
+    ("padded buckets, whole steps", [*PADDED, "train.micro_batch_size=16"]),
+    ("enumerated lengths", ["train.seq_lengths=[64,256,1024]",
+                            "train.micro_batch_size=2", "train.steps=9"]),
+    ("lengths that do not divide", ["train.seq_lengths=[160,256]",
+                                    "train.tokens_per_step=3840",
+                                    "train.micro_batch_size=4",
+                                    "train.steps=9"]),
+    ("%qlora of a GGUF", ["lora.rank=16"]),
+    ("%qlora of a GGUF, checkpointed", ["lora.rank=8",
+                                        "train.checkpointing=all",
+                                        "train.micro_batch_size=4"]),
+    ("@qlora, rounded to 4 bits", ["lora.rank=16", "lora.quantize_base=4"]),
     ("@full fine-tune fp32", ["train.precision=fp32",
                               "train.micro_batch_size=8"]),
 ]
@@ -82,6 +109,58 @@ HELD_OUT = [
 ]
 
 
+def write_gguf(path, dim=512, layers=8, ffn=1408, vocab=16384):
+    """A llama of small random weights in Q8_0: blocks of a scale and 32 codes."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    def u32(key, value):
+        return text(key) + struct.pack("<II", 4, value)
+
+    keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama"),
+            u32("llama.block_count", layers), u32("llama.context_length", 2048),
+            u32("llama.embedding_length", dim),
+            u32("llama.feed_forward_length", ffn),
+            u32("llama.attention.head_count", dim // 64)]
+    shapes = {"token_embd": (vocab, dim), "output_norm": (dim,)}
+    for i in range(layers):
+        shapes |= {f"blk.{i}.attn_{n}": (dim, dim)
+                   for n in ("q", "k", "v", "output")}
+        shapes |= {f"blk.{i}.attn_norm": (dim,), f"blk.{i}.ffn_norm": (dim,),
+                   f"blk.{i}.ffn_gate": (ffn, dim), f"blk.{i}.ffn_up": (ffn, dim),
+                   f"blk.{i}.ffn_down": (dim, ffn)}
+    entries, at = b"", 0
+    for name, shape in shapes.items():
+        matrix = len(shape) == 2
+        size = shape[0] * shape[1] // 32 * 34 if matrix else 4 * shape[0]
+        entries += (text(name + ".weight") + struct.pack("<I", len(shape))
+                    + b"".join(struct.pack("<Q", n) for n in reversed(shape))
+                    + struct.pack("<IQ", 8 if matrix else 0, at))
+        at += size + -size % 32
+    head = (b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(keys))
+            + b"".join(keys) + entries)
+    # A row at a time: what this process has held counts as its children's.
+    with open(path, "wb") as out:
+        out.write(head + bytes(-len(head) % 32))
+        for shape in shapes.values():
+            for _ in range(shape[0] if len(shape) == 2 else 0):
+                codes = os.urandom(shape[1])
+                out.write(b"".join(b"\x00\x0a" + codes[i:i + 32]
+                                   for i in range(0, len(codes), 32)))
+            if len(shape) == 1:
+                out.write(struct.pack("<f", 1) * shape[0])
+            out.write(bytes(-out.tell() % 32))
+
+
+def write_mixed(path):
+    """Documents of 20 to 2,000 letters."""
+    words = "the cat saw a red ball and ran to the old tree by the river "
+    with open(path, "w") as out:
+        for i in range(3000):
+            body = (words * 40)[i % 50:][:20 + (i * 37) % 2000]
+            out.write(json.dumps({"text": body}) + "\n")
+
+
 def peak_mib(command):
     """The command's largest resident set, in MiB."""
     with tempfile.TemporaryFile() as err:
@@ -94,6 +173,10 @@ def peak_mib(command):
             text = err.read().decode(errors="replace")
             raise RuntimeError(f"{' '.join(command)}: {text[-600:]}")
     return usage.ru_maxrss / 1024
+
+
+def filled(overrides, folder):
+    return [o.replace("{folder}", folder) for o in overrides]
 
 
 def predicted_mib(hearth, recipe, overrides):
@@ -117,15 +200,21 @@ def main():
         recipe, run = folder + "/recipe.yaml", folder + "/run"
         pathlib.Path(recipe).write_text(BASE.format(run=run))
         base = folder + "/base"
+        write_gguf(folder + "/wide.gguf")
+        write_mixed(folder + "/mixed.jsonl")
         # Prepares the data too, which later rows find ready.
         peak_mib([hearth, "train", recipe, "-o", base, "train.steps=1"])
+        peak_mib([hearth, "train", recipe, "-o", folder + "/mixed",
+                  *filled(PADDED, folder), "train.steps=1"])
         bare = min(peak_mib([hearth, "--version"]) for _ in range(3))
         print(f"{'case':<34}{'predicted':>10}{'measured':>10}  ratio")
         for name, overrides in GRID + HELD_OUT:
             if args.filter not in name:
                 continue
-            if name.startswith("@"):
-                overrides = [f"model.from={base}/model",
+            overrides = filled(overrides, folder)
+            if name[0] in "@%":
+                start = base + "/model" if name[0] == "@" else folder + "/wide.gguf"
+                overrides = [f"model.from={start}",
                              f"data.tokenizer={base}/model", *overrides]
             plan = predicted_mib(hearth, recipe, overrides)
             measured = peak_mib(

@@ -13,6 +13,7 @@ import pathlib
 import subprocess
 import sys
 
+import peers
 import template_matrix as matrix
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -31,8 +32,7 @@ def load_oracle():
         import jinja2  # noqa: F401
         from transformers.utils import chat_template_utils as utils
     except ImportError as error:
-        print(f"SKIP: {error}")
-        sys.exit(77)
+        peers.skip(error)
 
     class Fixed(datetime.datetime):
         @classmethod

@@ -15,13 +15,14 @@ import random
 import sys
 import tempfile
 
+import peers
+
 try:
     import sentencepiece
     from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                             pre_tokenizers, processors, trainers)
-except ImportError:
-    print("skipped: pip install tokenizers sentencepiece")
-    sys.exit(77)
+except ImportError as error:
+    peers.skip(error)
 
 from check_tokenizers import NASTY, SHARED, random_texts, run
 

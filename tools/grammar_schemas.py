@@ -18,6 +18,11 @@ SHAPES = {"oneOf": [
     obj({"kind": {"const": "box"}, "w": N, "h": N}, ["kind", "w"]),
     obj({"kind": {"enum": ["point", "none"]}}, ["kind"], **CLOSED)]}
 
+PETS = {"oneOf": [{"$ref": "#/$defs/cat"}, {"$ref": "#/$defs/dog"}], "discriminator": {
+    "propertyName": "kind", "mapping": {"cat": "#/$defs/cat", "dog": "#/$defs/dog"}}, "$defs": {
+        "cat": obj({"kind": {"const": "cat", "type": "string", "default": "cat"}, "lives": I}, ["lives"]),
+        "dog": obj({"kind": {"const": "dog", "type": "string", "default": "dog"}, "name": S}, ["name"])}}
+
 ACCEPTED = [
     {}, True, S, I, N, B, {"type": "null"}, {"type": "array"}, {"type": "object"},
     {"type": ["string", "null"]}, {"type": ["integer", "boolean", "array"]},
@@ -29,7 +34,9 @@ ACCEPTED = [
     {"type": "string", "pattern": "^[à-ü€😀]{1,3}$"}, {"type": "string", "pattern": "^\\S+\\s\\S+$"},
     {"type": "string", "format": "date"}, {"type": "string", "format": "time"},
     {"type": "string", "format": "date-time"}, {"type": "string", "format": "uuid"},
-    {"type": "string", "format": "email"}, {"type": "string", "format": "ipv4"},
+    {"type": "string", "format": "email"}, {"type": "string", "format": "ipv4"}, {"type": "string", "format": "ipv6"},
+    {"type": "string", "format": "uri"}, {"type": "string", "format": "hostname"}, {"type": "string", "format": "duration"},
+    {"type": "string", "minLength": 70, "maxLength": 90}, {"type": "string", "pattern": "^([a-c]x|é){70,75}$"},
     {"type": "integer", "minimum": 0}, {"type": "integer", "maximum": -5},
     {"type": "integer", "minimum": -17, "maximum": 4203}, {"type": "integer", "minimum": 995, "maximum": 1005},
     {"type": "integer", "exclusiveMinimum": 9, "exclusiveMaximum": 11},
@@ -54,7 +61,11 @@ ACCEPTED = [
     SHAPES, {"oneOf": [{"type": "null"}, S, {"type": "array", "items": I}]},
     {"allOf": [obj({"a": I}), obj({"b": {"type": "string"}}), {"properties": {"a": {"minimum": 5}}}]},
     {"allOf": [{"type": "integer", "minimum": 3}, {"type": "number", "maximum": 12}]},
-    TREE, LIST, {"definitions": {"c": {"enum": ["r", "g"]}}, "type": "array", "items": {"$ref": "#/definitions/c"}},
+    {"allOf": [{"type": "array", "prefixItems": [I, I], "items": S}, {"items": {"type": ["integer", "string"]}, "maxItems": 4}]},
+    {"allOf": [{"type": "array", "prefixItems": [I]}, {"items": {"minimum": 5, "type": "integer"}, "minItems": 2}]},
+    {"allOf": [{"type": "array", "prefixItems": [{}, S]}, {"type": "array", "prefixItems": [B], "items": {"maxLength": 1, "type": "string"}}]},
+    {"type": "array", "prefixItems": [I] * 70, "maxItems": 80, "items": B},
+    PETS, TREE, LIST, {"definitions": {"c": {"enum": ["r", "g"]}}, "type": "array", "items": {"$ref": "#/definitions/c"}},
     obj({"steps": {"type": "array", "items": STEP}, "final_answer": S}, **CLOSED),
     {"title": "t", "description": "d", "default": 1, "examples": [1], "$comment": "c", "type": "integer"},
     obj({"when": {"type": "string", "format": "date-time"}, "who": {"type": "array", "items":
@@ -77,11 +88,12 @@ VALUES = [
     None, True, False, 0, 1, -1, 5, 9, 10, 11, 99, 100, 150, 151, 994, 995, 1000, 1005, 1006, 4203, 4204, -5, -6, -17,
     -18, 0.5, 1.5, -0.5, 2.25, 2.26, -2.5, -2.51, 1e20, "", "a", "ab", "abc", "abcd", "needle", "AB-123", "AB-12", "foobar.",
     "é", "😀", "12 km", "2024-02-28", "2024-02-31", "23:59:59Z", "25:00:00Z", "2024-02-28T10:00:00Z", "a@b.cd", "@b",
-    "1.2.3.4", "1.2.3.400", "123e4567-e89b-12d3-a456-426614174000", "red", "z", "long enough", [], [1], [1, 2], [1, 2, 3, 4, 5],
+    "1.2.3.4", "1.2.3.400", "::1", "1::2::3", "http://a.b/c", "http://a b", "P1D", "P1", "a-b.c", "-a", "123e4567-e89b-12d3-a456-426614174000", "red", "z", "long enough", [], [1], [1, 2], [1, 2, 3, 4, 5],
     ["a"], [1, "a"], [1, "a", True], [1, "a", True, 2], [[1.5], []], [["a"]], {}, {"a": 1}, {"a": "x"}, {"a": 1, "b": "x"},
     {"b": "x"}, {"b": "x", "a": 1}, {"a": 1, "b": "x", "c": True}, {"x": 1}, {"x": 1, "y": 2}, {"name": "n", "age": 151},
     {"name": "n", "age": 150}, {"name": "n", "age": 1, "more": 1}, {"ab": 1, "abc": True}, {"ab": True}, {"abd": True},
     {"v": 1}, {"v": 1, "next": None}, {"v": 1, "next": {"v": 2}}, {"v": 1, "kids": [{"v": 2, "kids": []}]}, {"v": "1"},
     {"kind": "circle", "r": 1.5}, {"kind": "circle", "r": 0}, {"kind": "box", "w": 1}, {"kind": "none", "r": 1},
-    {"kind": "none"}, {"k": "z"}, {"k": "a"}, {"k": "a", "v": 1}, {"steps": [], "final_answer": ""}, {"q\"uote": 1},
+    {"kind": "none"}, {"kind": "cat", "lives": 9}, {"lives": 9}, {"kind": "dog", "lives": 9}, [1, 1, "a"], [1, 1, 1], [5, 6],
+    [1, "b"], [7, 4], [True, "a"], {"k": "z"}, {"k": "a"}, {"k": "a", "v": 1}, {"steps": [], "final_answer": ""}, {"q\"uote": 1},
 ]

@@ -12,13 +12,14 @@ import json
 import shutil
 import sys
 
+import peers
+
 try:
     import peft
     import torch
     from safetensors.torch import load_file
-except ImportError as e:
-    print(f"skipped: {e}", file=sys.stderr)
-    sys.exit(77)
+except ImportError as error:
+    peers.skip(error)
 
 from make_model_goldens import ROOT, load, make_or_check, rng_of, write_expected
 

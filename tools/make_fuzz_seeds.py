@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the whole, small tokenizers and records that fuzzing starts from.
+"""Writes the whole, small tokenizers, records and deep sources that fuzzing starts from.
 
   tools/make_fuzz_seeds.py [FOLDER]
 
@@ -87,12 +87,51 @@ RECORDS = [
 ]
 
 
+def nested(text, before, after, depth):
+    return before * depth + text + after * depth
+
+
+def chain(count):
+    return "root ::= r0\n" + "".join(f"r{i} ::= r{i + 1}\n" for i in range(count)) + f'r{count} ::= "a"\n'
+
+
+# Sources that go as deep as readers let them, and deeper: a fuzzer's own inputs are too short for that.
+DEEP = {
+    "grammar_gbnf": {
+        "deep_groups": "root ::= " + nested('"a"', "(", '"b")+', 100), "deeper_groups": "root ::= " + nested("a", "(", ")", 400),
+        "chain": chain(3000), "counts": "root ::= " + nested('"a" "b"', "(", ")" + "{3,70}", 20),
+        "alike": "root ::= " + " | ".join(f'"aaa{i:03d}" [a-z]{{9,99}}' for i in range(200))},
+    "grammar_regex": {
+        "deep_groups": nested("a", "(", "|b)*", 100), "counts": nested("ab?", "(", "){0,90}", 60), "look": nested("a", "(?=", ")", 200),
+        "classes": r"(\p{L}|[^\p{N}a-c]){70,}" * 20},
+    "grammar_schema": {
+        "deep_anyof": nested('{"type":"null"}', '{"anyOf":[{"type":"string","maxLength":70},', "]}", 31),
+        "deep_items": nested("true", '{"prefixItems":[true,', '],"maxItems":99}', 62),
+        "prefix": json.dumps({"prefixItems": [True, {"const": 1}] * 800, "minItems": 700}),
+        "deep_all_of": nested('{"items":{"enum":[1,2]}}', '{"allOf":[{"prefixItems":[{"enum":[1]}]},', "]}", 31),
+        "two_recursions": json.dumps({"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}], "$defs": {
+            "a": {"properties": {"n": {"$ref": "#/$defs/a"}}}, "b": {"properties": {"n": {"$ref": "#/$defs/b"}}}}}),
+        "references": json.dumps({"$ref": "#/$defs/d0", "$defs": {
+            **{f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(400)}, "d400": {"type": "null"}}})},
+    "chat_request": {
+        "deep.json": '{"model":"m","messages":[{"role":"user","content":' + nested("1", "[", "]", 70) + "}]}"},
+}
+
+
+def write_deep(out):
+    for target, sources in DEEP.items():
+        (out / target).mkdir(parents=True, exist_ok=True)
+        for name, text in sources.items():
+            (out / target / name).write_text(text)
+
+
 def main():
     source = pathlib.Path(__file__).resolve().parent.parent
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else source / "tests/fuzz/seeds"
     jsons, models_ = out / "tokenizer_json", out / "tokenizer_model"
     for folder in (jsons, models_, out / "jsonl"):
         folder.mkdir(parents=True, exist_ok=True)
+    write_deep(out)
     for i, record in enumerate(RECORDS):
         (out / "jsonl" / f"{i}.jsonl").write_text(json.dumps(record))
     from sentencepiece import sentencepiece_model_pb2

@@ -16,15 +16,16 @@ import sys
 import tempfile
 import zlib
 
+import peers
+
 try:
     import numpy as np
     import safetensors.numpy
     import safetensors.torch
     import torch
     import transformers
-except ImportError as e:
-    print(f"skipped: {e}", file=sys.stderr)
-    sys.exit(77)
+except ImportError as error:
+    peers.skip(error)
 
 from model_golden_cases import CASES, VERSION_4
 

@@ -15,14 +15,15 @@ import math
 import pathlib
 import sys
 
+import peers
+
 try:
     import sentencepiece
     import tokenizers
     import torch
     import transformers
-except ImportError as e:
-    print(f"skipped: {e}", file=sys.stderr)
-    sys.exit(77)
+except ImportError as error:
+    peers.skip(error)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STORIES = "data/text/tinystories-2MiB.txt"

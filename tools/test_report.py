@@ -18,12 +18,16 @@ def cases_of(path):
 
 
 def scripts_of(path, with_cases):
+    """A script is one case; cases that unittest skipped inside of it count too."""
     for case in xml.parse(path).getroot().iter("testcase"):
-        if case.get("name") in with_cases:
+        name = case.get("name")
+        if name in with_cases:
             continue
         output = case.findtext("system-out") or ""
-        reason = re.search(r"^(?:SKIP|skipped):? (.*)$", output, re.M)
-        yield case.get("status") in ("notrun", "disabled"), (reason[1] if reason else case.get("name"))
+        whole = re.search(r"^(?:SKIP|skipped):? (.*)$", output, re.M)
+        yield case.get("status") in ("notrun", "disabled"), f"{name}: {whole[1] if whole else 'no reason recorded'}"
+        for reason in re.findall(r" \.\.\. skipped ['\"](.*)['\"]$", output, re.M):
+            yield True, f"{name}: {reason}"
 
 
 def main(folder):

@@ -76,6 +76,22 @@ class Planted(unittest.TestCase):
         shutil.rmtree(self.root / "docs")
         self.assertIn("which does not exist", self.check("check_map.py")[1])
 
+    def test_a_page_for_developers_names_what_exists(self):
+        for page in ("DEVELOPMENT.md", "CONTRIBUTING.md"):
+            shutil.copy(SOURCE / page, self.root)
+        for folder in ("cmake", "examples", "recipes", "profiles", ".ci"):
+            shutil.copytree(SOURCE / folder, self.root / folder)
+        shutil.copytree(SOURCE / "tests", self.root / "tests", dirs_exist_ok=True)
+        shutil.copytree(SOURCE / "docs", self.root / "docs")
+        self.assertEqual(self.check("check_names.py"), (0, self.check("check_names.py")[1]))
+        page, gone = self.root / "DEVELOPMENT.md", "No" + "SuchClass"
+        page.write_text(page.read_text() + "\n`train/no_such_file.h` has `" + gone + "` and `foo.h` any name.\n")
+        status, text = self.check("check_names.py")
+        self.assertEqual(status, 1)
+        self.assertIn("there is no train/no_such_file.h", text)
+        self.assertIn(f"no source has the name {gone}", text)
+        self.assertNotIn("foo.h", text)
+
 
 class Unity(unittest.TestCase):
     """Files that must not be joined are not."""
@@ -109,6 +125,47 @@ class Unity(unittest.TestCase):
 
     def test_members_of_a_class_are_no_names_of_the_file(self):
         self.assertEqual(self.grouped(a="void A::go() {\n}\n", b="void B::go() {\n}\n"), [["a", "b"]])
+
+
+class Report(unittest.TestCase):
+    """No skip is silent: each is counted with what was missing."""
+
+    def told(self, *cases):
+        text = "".join(f'<testcase name="{name}" status="{status}"><system-out>{out}</system-out></testcase>'
+                       for name, status, out in cases)
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "ctest.xml").write_text(f"<testsuite>{text}</testsuite>")
+            command = [sys.executable, SOURCE / "tools/test_report.py", folder]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def test_a_skipped_script_names_what_it_lacks(self):
+        told = self.told(("parity.a", "notrun", "SKIP: Python's torch is not installed\n"), ("e2e.b", "run", "fine"))
+        self.assertIn("1 test cases ran, 1 were skipped", told)
+        self.assertIn("1 skipped: parity.a: Python's torch is not installed", told)
+
+    def test_cases_skipped_inside_a_script_are_told(self):
+        out = "test_x (__main__.A.test_x) ... skipped 'no strace here'\ntest_y (__main__.A.test_y) ... ok\n"
+        told = self.told(("e2e.b", "run", out))
+        self.assertIn("1 test cases ran, 1 were skipped", told)
+        self.assertIn("1 skipped: e2e.b: no strace here", told)
+
+
+class Peers(unittest.TestCase):
+    """A check whose package is missing skips by name, or fails where it was installed."""
+
+    def skips(self, package, installed):
+        code = f"import peers\ntry:\n    import {package}\nexcept ImportError as error:\n    peers.skip(error)"
+        clean = {k: v for k, v in os.environ.items() if k != "HEARTH_PEERS"}
+        run = subprocess.run([sys.executable, "-S", "-c", code], cwd=SOURCE / "tools", capture_output=True, text=True,
+                             env={**clean, **({"HEARTH_PEERS": installed} if installed else {})})
+        return run.returncode, run.stdout
+
+    def test_only_what_was_not_installed(self):
+        light, heavy = "hearth_no_such_package", "torch"
+        for package, installed, code in ((light, "", 77), (heavy, "", 77), (light, "light", 1), (heavy, "light", 77),
+                                         (light, "full", 1), (heavy, "full", 1)):
+            self.assertEqual(self.skips(package, installed)[0], code, (package, installed))
+        self.assertIn("torch is not installed: ./dev test --peers does it", self.skips(heavy, "light")[1])
 
 
 if __name__ == "__main__":

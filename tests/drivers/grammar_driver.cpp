@@ -4,6 +4,8 @@
 //    "tokens"}   texts by random choice among the allowed tokens
 //   {"kind", "source", "texts"}   which of these the grammar takes
 //   {"kind", "source", "time": text}   what a mask costs along this text
+//   {"kind", "source", "seed", "walk": tokens}   and along a random one
+// Each answer says how long the grammar took, and how many units of effort.
 // With a tokenizer as its argument its vocabulary is used; without, every byte
 // and some pieces of JSON.
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/effort.h"
 #include "hearth/base/error.h"
 #include "hearth/base/json.h"
 #include "hearth/data/tokenizer/tokenizer.h"
@@ -66,14 +69,28 @@ struct Vocabulary {
   }
 };
 
-std::shared_ptr<const Grammar> grammar_of(const Json& request) {
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin)
+      .count();
+}
+
+std::shared_ptr<const Grammar> grammar_of(
+    const Json& request,
+    hearth::Effort& effort
+) {
   const std::string kind = request["kind"].get<std::string>();
   if (kind == "json") return hearth::infer::grammar_of_any_json();
   const Json& source = request["source"];
-  if (kind == "schema") return hearth::infer::grammar_of_schema(source);
+  if (kind == "schema") {
+    return hearth::infer::grammar_of_schema(
+        source, {.strict = request.value("strict", true), .effort = &effort}
+    );
+  }
   const std::string text = source.get<std::string>();
-  return kind == "regex" ? hearth::infer::grammar_of_regex(text)
-                         : hearth::infer::grammar_of_gbnf(text);
+  return kind == "regex" ? hearth::infer::grammar_of_regex(text, &effort)
+                         : hearth::infer::grammar_of_gbnf(text, &effort);
 }
 
 // Uniform choice would hardly ever close a bracket: half of the time, and
@@ -148,7 +165,6 @@ Json time_masks(
     const Vocabulary& vocabulary,
     const std::string& text
 ) {
-  using Clock = std::chrono::steady_clock;
   Json rounds = Json::array();
   const auto ids = vocabulary.tokenizer->encode(text, {.add_special = false});
   std::vector<float> logits(vocabulary.bytes.size());
@@ -181,9 +197,66 @@ Json time_masks(
   return rounds;
 }
 
-Json answer(const Json& request, const Vocabulary& vocabulary) {
-  const auto grammar = grammar_of(request);
+// The dearest step of a random text, its beginning too.
+Json time_walk(
+    const std::shared_ptr<const Grammar>& grammar,
+    const Vocabulary& vocabulary,
+    std::mt19937& random,
+    int tokens
+) {
+  double most = 0, sum = 0;
+  auto begin = Clock::now();
+  GrammarState state(grammar, vocabulary.made);
+  const double first = ms_since(begin);
+  std::vector<float> logits(vocabulary.bytes.size());
   Json result = Json::object();
+  int made = 0;
+  try {
+    for (; made < tokens && !state.must_end(); ++made) {
+      std::fill(logits.begin(), logits.end(), 0.0F);
+      begin = Clock::now();
+      state.mask(logits);
+      std::vector<std::int32_t> allowed;
+      for (std::size_t id = 0; id < logits.size(); ++id) {
+        if (!std::isinf(logits[id]) &&
+            static_cast<std::int32_t>(id) != vocabulary.stop) {
+          allowed.push_back(static_cast<std::int32_t>(id));
+        }
+      }
+      if (!allowed.empty()) state.accept(allowed[random() % allowed.size()]);
+      const double took = ms_since(begin);
+      most = std::max(most, took);
+      sum += took;
+      if (allowed.empty()) break;
+    }
+  } catch (const hearth::Error& error) {
+    result["error"] = error.what();
+    most = std::max(most, ms_since(begin));
+  }
+  result.update(
+      {{"begin_ms", first}, {"max_ms", most}, {"sum_ms", sum}, {"tokens", made}}
+  );
+  return result;
+}
+
+Json answer(const Json& request, const Vocabulary& vocabulary) {
+  Json result = Json::object();
+  hearth::Effort effort;
+  const auto begin = Clock::now();
+  std::shared_ptr<const Grammar> grammar;
+  try {
+    grammar = grammar_of(request, effort);
+  } catch (const hearth::Error& error) {
+    result["error"] = error.what();
+  }
+  result["ms"] = ms_since(begin);
+  result["units"] = hearth::Effort::kMost - effort.left();
+  if (!grammar) return result;
+  if (request.contains("walk")) {
+    std::mt19937 random(request["seed"].get<unsigned>());
+    result["walk"] =
+        time_walk(grammar, vocabulary, random, request["walk"].get<int>());
+  }
   if (request.contains("texts")) {
     Json taken = Json::array();
     for (const Json& text : request["texts"]) {
@@ -218,7 +291,7 @@ int main(int argc, char** argv) {
   while (std::getline(std::cin, line)) {
     Json result;
     try {
-      result = answer(Json::parse(line), vocabulary);
+      result = answer(hearth::parse_json(line, "request"), vocabulary);
     } catch (const std::exception& error) {
       result = {{"error", error.what()}};
     }

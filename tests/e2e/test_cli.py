@@ -25,6 +25,19 @@ class Cli(unittest.TestCase):
             self.assertIn("Examples:", run.stdout, words)
         self.assertEqual(hearth("help", "doctor").stdout, hearth("doctor", "--help").stdout)
 
+    def test_a_group_lists_its_commands(self):
+        names = [line[2:20].split() for line in hearth("help").stdout.splitlines() if line.startswith("  ")]
+        groups = {words[0] for words in names if len(words) == 2}
+        self.assertGreaterEqual(groups, {"data", "profile", "tokenizer", "export", "eval"})
+        for group in groups:
+            for words in (["help", group], [group, "--help"], [group, "-h"]):
+                run = hearth(*words)
+                self.assertEqual((run.returncode, run.stderr), (0, ""), words)
+                listed = [line[2:20].split() for line in run.stdout.splitlines() if line.startswith("  ")]
+                self.assertEqual(listed, [name for name in names if name[0] == group and len(name) == 2], words)
+        self.check_usage_error(["data"], "one of: data prepare, data inspect, data synth")
+        self.check_usage_error(["data", "prepar", "--help"], "one of: data prepare")
+
     def test_version_names_mlx_isa_and_build(self):
         run = hearth("--version")
         self.assertEqual(run.returncode, 0)

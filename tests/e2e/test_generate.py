@@ -260,6 +260,7 @@ class BadInput(Folder):
                 (["--logprobs", "-1"], "--logprobs must be from 0"), (["--top-k", "-1"], "--top-k must be from 0"),
                 (["--top-p", "2"], "--top-p must be in (0, 1], got 2"), (["--repeat-penalty", "0"], "--repeat-penalty must be"),
                 (["--temp", "-1"], "--temp must be 0 or more, got -1"), (["--stop", ""], "--stop must be some text"),
+                (["--stop", "x" * 1025], "--stop must have at most 1024 bytes, got 1025"),
                 (["--logit-bias", "5=nan"], "--logit-bias must be ID=VALUE"), (["--threads", "4 "], "--threads must be a whole")):
             self.refused("generate", self.model, "-p", "a", *words, says=says)
         self.assertEqual(len(self.generate("-p", "a", "--max-tokens", "010")["ids"]), 10)

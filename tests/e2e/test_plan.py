@@ -11,7 +11,7 @@ import unittest
 HEARTH = os.environ["HEARTH_BINARY"]
 RECIPE = """
 model: {arch: llama, dim: 32, layers: 2, heads: 2, ffn: 64, tie: true}
-data: {synth: {kind: stories, n: 200, seed: 1}, valid: 5%, tokenizer: {train: {vocab: 320}}, length: 32, arrange: stream}
+data: {synth: {kind: stories, n: 200, seed: 1}, valid: 5%, tokenizer: {train: {vocab: 320}}, length: 32}
 train: {tokens_per_step: 128, steps: 3}
 run: {seed: 1}
 """

@@ -288,7 +288,7 @@ class Adapters(TrainCase):
     def recipe_of(self, name, **sections):
         return self.write_recipe(f"{name}.yaml", {
             **TINY, "model": f"{{from: {self.root}/base/model}}",
-            "data": "{synth: {kind: stories, n: 100, seed: 1}, valid: 5%, length: 32, arrange: stream, cache: CACHE}",
+            "data": "{synth: {kind: stories, n: 100, seed: 1}, valid: 5%, length: 32, cache: CACHE}",
             "train": "{tokens_per_step: 256, steps: 6}", **sections})
 
     def test_the_base_can_be_rounded(self):
@@ -321,6 +321,16 @@ class Adapters(TrainCase):
         self.resume("fp16-int4", "train.steps=8", "train.precision=bf16")
         self.resume("bf16-lora", "train.steps=7", "train.precision=fp16")
         done = hearth("generate", self.root / "fp16-int4", "-p", "Once", "--raw", "--max-tokens", 4)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_rounded_base_may_have_a_head_of_its_own(self):
+        done = hearth("train", self.recipe, "-o", self.root / "untied", "model.tie=false", "train.steps=40", "--threads", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        recipe = self.recipe_of("own", lora="{rank: 4}", model=f"{{from: {self.root}/untied/model}}")
+        losses = {bits: json.loads(self.train(f"own{bits}", f"lora.quantize_base={bits}", "--json", recipe=recipe).stdout)["valid_loss"]
+                  for bits in (0, 8)}
+        self.assertLess(abs(losses[0] - losses[8]), 0.05)
+        done = hearth("generate", self.root / "own8", "-p", "Once", "--raw", "--max-tokens", 4)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_every_target_must_name_a_layer(self):

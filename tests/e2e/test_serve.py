@@ -1,4 +1,5 @@
 """hearth serve over loopback: the known text, streamed and not, keys, limits, signals; and bad flags in one clear line."""
+import base64
 import contextlib
 import http.client
 import json
@@ -7,6 +8,7 @@ import pathlib
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -193,7 +195,9 @@ class Served(test_generate.Folder):
         _, raw = ask(server, "POST", "/v1/chat/completions", {"model": server.model, **body, "stream": True})
         pieces = [c for e in events(raw) for c in e["choices"]]
         streamed = [t for c in pieces for t in c["delta"].get("tool_calls", [])]
-        self.assertEqual([t["function"] for t in streamed], [c["function"] for c in calls])
+        self.assertEqual([t["function"].get("name") for t in streamed], ["add"] + [None] * (len(streamed) - 1))
+        told = json.loads("".join(t["function"]["arguments"] for t in streamed))
+        self.assertEqual(told, json.loads(calls[0]["function"]["arguments"]))
         self.assertEqual(pieces[-1]["finish_reason"], "tool_calls")
         body.pop("tool_choice")
         self.assertEqual(post(server, "/v1/chat/completions", **body)[0], 200)
@@ -290,11 +294,105 @@ class Served(test_generate.Folder):
         for secret in ("the sat on", KEY, "a-wrong-key"):
             self.assertNotIn(secret, notes)
 
-    def test_a_template_without_tools_says_so(self):
+    def test_a_template_without_tools_is_told_of_them(self):
+        tool = {"type": "function", "function": {"name": "add", "parameters": {
+            "type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": False}}}
+        body = {"messages": [{"role": "user", "content": "go"}], "tools": [tool], "tool_choice": "required",
+                "parallel_tool_calls": False, "max_tokens": 200, "seed": 3}
         server = self.serve()
-        tool = {"type": "function", "function": {"name": "add"}}
-        status, answer = post(server, "/v1/chat/completions", messages=[{"role": "user", "content": "go"}], tools=[tool])
+        status, answer = post(server, "/v1/chat/completions", **body)
+        self.assertEqual(status, 200, answer)
+        message = answer["choices"][0]["message"]
+        call = message["tool_calls"][0]
+        self.assertIn(json.loads(call["function"]["arguments"]), ({"a": 1}, {"a": 2}))
+        back = {**body, "tool_choice": "auto", "messages": [
+            *body["messages"], {**message, "annotations": []},
+            {"role": "tool", "tool_call_id": call["id"], "content": "3"}]}
+        status, answer = post(server, "/v1/chat/completions", **back)
+        self.assertEqual(status, 200, answer)
+        strict = self.serve("--strict-requests")
+        status, answer = post(strict, "/v1/chat/completions", **body)
         self.assertEqual((status, answer["error"]["param"]), (400, "tools"))
+
+    def test_arguments_of_a_streamed_call_come_as_they_are_made(self):
+        template = self.root / "tools.jinja"
+        template.write_text(serve_process.TOOL_TEMPLATE)
+        server = self.serve("--chat-template", template)
+        tool = {"type": "function", "function": {"name": "add", "parameters": {
+            "type": "object", "properties": {"a": {"type": "string", "minLength": 30, "maxLength": 40}},
+            "required": ["a"], "additionalProperties": False}}}
+        _, raw = ask(server, "POST", "/v1/chat/completions", {
+            "model": server.model, "messages": [{"role": "user", "content": "go"}], "tools": [tool], "stream": True,
+            "tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 300, "seed": 3})
+        deltas = [c for e in events(raw) for choice in e["choices"] for c in choice["delta"].get("tool_calls", [])]
+        self.assertEqual({c["index"] for c in deltas}, {0})
+        self.assertEqual(deltas[0]["function"]["name"], "add")
+        self.assertGreater(len(deltas), 5)
+        arguments = "".join(c["function"]["arguments"] for c in deltas)
+        self.assertGreaterEqual(len(json.loads(arguments)["a"]), 30)
+        self.assertEqual(events(raw)[-1]["choices"][0]["finish_reason"], "tool_calls")
+
+    def test_a_form_or_a_call(self):
+        template = self.root / "tools.jinja"
+        template.write_text(serve_process.TOOL_TEMPLATE)
+        server = self.serve("--chat-template", template)
+        tool = {"type": "function", "function": {"name": "add", "strict": True, "parameters": {
+            "type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False}}}
+        form = {"type": "json_schema", "json_schema": {"name": "city", "schema": {
+            "type": "object", "properties": {"city": {"const": "Rome"}}, "required": ["city"], "additionalProperties": False}}}
+        made = set()
+        for seed in range(8):
+            status, answer = post(server, "/v1/chat/completions", messages=[{"role": "user", "content": "go"}], tools=[tool],
+                                  response_format=form, seed=seed, max_tokens=300, parallel_tool_calls=False)
+            self.assertEqual(status, 200, answer)
+            message = answer["choices"][0]["message"]
+            if message.get("tool_calls"):
+                made.add("call")
+                self.assertEqual(json.loads(message["tool_calls"][0]["function"]["arguments"]), {"a": 1})
+            else:
+                made.add("text")
+                self.assertEqual(json.loads(message["content"]), {"city": "Rome"})
+        self.assertTrue(made)
+
+    def test_embeddings(self):
+        server = self.serve()
+        status, both = post(server, "/v1/embeddings", input=["the cat sat", "on"])
+        self.assertEqual(status, 200, both)
+        vectors = [d["embedding"] for d in both["data"]]
+        for vector in vectors:
+            self.assertAlmostEqual(sum(x * x for x in vector), 1, places=4)
+        _, one = post(server, "/v1/embeddings", input="the cat sat", encoding_format="base64")
+        bytes_ = base64.b64decode(one["data"][0]["embedding"])
+        again = struct.unpack(f"<{len(bytes_) // 4}f", bytes_)
+        self.assertEqual(len(again), len(vectors[0]))
+        self.assertLess(max(abs(a - b) for a, b in zip(again, vectors[0])), 1e-2)
+        _, few = post(server, "/v1/embeddings", input="the cat sat", dimensions=4)
+        self.assertEqual(len(few["data"][0]["embedding"]), 4)
+        last = self.serve("--pooling", "last")
+        _, other = post(last, "/v1/embeddings", input="the cat sat")
+        self.assertGreater(max(abs(a - b) for a, b in zip(other["data"][0]["embedding"], vectors[0])), 1e-2)
+        _, alone = post(last, "/v1/embeddings", input="the cat sat on")
+        self.assertEqual(len(alone["data"][0]["embedding"]), len(vectors[0]))
+        status, answer = post(server, "/v1/embeddings", input="the " * 5000)
+        self.assertEqual((status, answer["error"]["code"]), (400, "context_length_exceeded"), answer)
+        _, models = ask(server, "GET", "/v1/models")
+        self.assertEqual(json.loads(models)["data"][0]["embedding_length"], len(vectors[0]))
+
+    def test_responses_say_what_chats_say(self):
+        server = self.serve()
+        options = {"temperature": 0}
+        _, chat = post(server, "/v1/chat/completions", messages=[{"role": "user", "content": "the cat"}], max_tokens=12, **options)
+        status, whole = post(server, "/v1/responses", input="the cat", max_output_tokens=12, **options)
+        self.assertEqual(status, 200, whole)
+        text = whole["output"][0]["content"][0]["text"]
+        self.assertEqual(text, chat["choices"][0]["message"]["content"])
+        _, raw = ask(server, "POST", "/v1/responses", {"model": server.model, "input": "the cat", "max_output_tokens": 12,
+                                                       "stream": True, **options})
+        told = [json.loads(line[6:]) for line in raw.splitlines() if line.startswith("data: ")]
+        self.assertEqual("".join(e["delta"] for e in told if e["type"] == "response.output_text.delta"), text)
+        self.assertEqual([e["sequence_number"] for e in told], list(range(len(told))))
+        status, answer = post(server, "/v1/responses", input="the", previous_response_id="resp_1")
+        self.assertEqual((status, answer["error"]["param"]), (400, "previous_response_id"))
 
     def test_keys(self):
         keys = self.root / "keys"
@@ -305,12 +403,73 @@ class Served(test_generate.Folder):
         self.assertEqual(ask(server, "GET", "/v1/models", key=KEY)[0], 200)
         self.assertNotIn(KEY, server.notes())
 
+    def test_a_key_finds_only_its_own_prompts(self):
+        """In memory, and on disk after a new start."""
+        other = "another-key-for-tests-0123"
+        keys = self.root / "keys"
+        keys.write_text(f"{KEY}\n{other}\n")
+        flags = ("--api-key-file", keys, "--prefix-dir", self.root / "kept")
+        prompt = "the cat sat on the mat and the dog sat on the log " * 12
+
+        def cached(server, key):
+            body = {"model": server.model, "prompt": prompt, "max_tokens": 1, "temperature": 0}
+            status, raw = ask(server, "POST", "/v1/completions", body, key=key)
+            self.assertEqual(status, 200, raw)
+            return json.loads(raw)["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+        first = self.serve(*flags)
+        self.assertEqual([cached(first, k) for k in (KEY, other)], [0, 0])
+        self.assertGreater(cached(first, KEY), 32)
+        first.stop()
+        second = self.serve(*flags)
+        self.assertGreater(cached(second, KEY), 32)
+        third_key = "a-third-key-for-tests-0123"
+        second.stop()
+        keys.write_text(third_key + "\n")
+        self.assertEqual(cached(self.serve(*flags), third_key), 0)
+
+    def test_a_key_has_its_share(self):
+        keys = self.root / "keys"
+        keys.write_text(KEY + "\n")
+        server = self.serve("--api-key-file", keys, "--per-key", 2)
+        body = {"model": server.model, "prompt": "the", "max_tokens": 1}
+        self.assertEqual(ask(server, "POST", "/v1/completions", {**body, "n": 2}, key=KEY)[0], 200)
+        status, raw = ask(server, "POST", "/v1/completions", {**body, "n": 3}, key=KEY)
+        self.assertEqual((status, json.loads(raw)["error"]["code"]), (400, "key_limit"))
+
+    def test_metrics_have_the_names_that_others_know(self):
+        server = self.serve()
+        post(server, "/v1/completions", prompt="the", max_tokens=5, logit_bias={"299": -100})
+        lines = ask(server, "GET", "/metrics")[1].splitlines()
+        values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        self.assertLess(abs(float(values["process_start_time_seconds"]) - time.time()), 120)
+        self.assertGreater(float(values["process_cpu_seconds_total"]), 0)
+        self.assertIn(int(float(values["process_open_fds"])), range(4, 200))
+        self.assertEqual(values["hearth_inter_token_latency_seconds_count"], "4")
+        self.assertEqual(values["hearth_time_per_output_token_seconds_count"], "1")
+
     def test_limits(self):
-        server = self.serve("--max-tokens", 5, "--max-body", "2KiB")
+        server = self.serve("--max-tokens", 5, "--max-body", "2KiB", "--strict-requests")
         status, answer = post(server, "/v1/completions", prompt="the", max_tokens=6)
         self.assertEqual((status, answer["error"]["param"]), (400, "max_tokens"))
         status, answer = post(server, "/v1/completions", prompt="the " * 1000, max_tokens=1)
         self.assertEqual(status, 413)
+
+    def test_too_many_tokens_are_as_many_as_there_are(self):
+        server = self.serve("--max-tokens", 5)
+        body = {"model": server.model, "prompt": "the", "max_tokens": 8192, "logit_bias": {"299": -100}}
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        connection.request("POST", "/v1/completions", json.dumps(body),
+                           {"Host": "localhost", "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        self.assertEqual((answer.status, answer.getheader("x-hearth-max-tokens")), (200, "5"))
+        self.assertEqual(json.loads(answer.read())["usage"]["completion_tokens"], 5)
+        body["max_tokens"] = 3
+        connection.request("POST", "/v1/completions", json.dumps(body),
+                           {"Host": "localhost", "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        self.assertIsNone(answer.getheader("x-hearth-max-tokens"))
+        connection.close()
 
     def test_sigterm_lets_answers_end(self):
         server = self.serve()
@@ -391,7 +550,7 @@ class Served(test_generate.Folder):
         self.refused("serve", self.model, "--adapter", "=x", says="NAME=FOLDER")
         self.refused("serve", self.model, "--adapter", "a", "--adapter", "b", says="one adapter")
         self.refused("serve", self.model, "--adapter", "a", "--adapter", "b=c", says="exclude")
-        for flag, value in (("--timeout", 0), ("--timeout", -5), ("--drain", -5), ("--max-body", 0), ("--max-body", "10TiB")):
+        for flag, value in (("--per-key", -2), ("--timeout", 0), ("--timeout", -5), ("--drain", -5), ("--max-body", 0), ("--max-body", "10TiB")):
             self.refused("serve", self.model, flag, value, says=flag)
         self.refused("serve", self.model, "--cors", "app.example", says="origin")
         short = self.root / "short"

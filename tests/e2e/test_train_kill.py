@@ -65,4 +65,4 @@ if __name__ == "__main__":
     if SLOW and not os.environ.get("HEARTH_SLOW"):
         print("SKIP: takes minutes; HEARTH_SLOW=1 runs it")
         sys.exit(77)
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -39,6 +39,26 @@ class Resume(TrainCase):
             recipe = self.adapter_recipe(f"lora-{precision}.yaml", dropout=0.2)
             self.check_resume(f"lora-{precision}", f"train.precision={precision}", recipe=recipe)
 
+    def test_the_base_below_adapters_stays_what_it_was(self):
+        for name, seed in (("base", 1), ("alt", 2)):
+            self.train(name, f"run.seed={seed}", "--force")
+        recipe = self.adapter_recipe("over.yaml")
+        for name, dora in (("over", "false"), ("over-dora", "true")):
+            self.train(name, "train.steps=4", f"lora.dora={dora}", recipe=recipe)
+            config = (self.root / name / "config.yaml").read_text()
+            done = self.resume(name, f"model.from={self.root}/alt/model", "train.steps=6", code=2)
+            self.assert_one_line(done, "model.from must be the base that the run began with", "alt/model")
+            self.assertEqual(config, (self.root / name / "config.yaml").read_text())
+        # Elsewhere, with the same bytes.
+        shutil.copytree(self.root / "base/model", self.root / "moved")
+        self.resume("over", f"model.from={self.root}/moved", "train.steps=6")
+        # Another in the place of the one it was.
+        shutil.copy(self.root / "alt/model/model.safetensors", self.root / "moved/model.safetensors")
+        self.assert_one_line(self.resume("over", "train.steps=8", code=2), "must be the base", "moved")
+        # Where every weight is trained, the start is of no matter any more.
+        self.train("full", f"model.from={self.root}/base/model", "train.steps=4", "data.tokenizer=null")
+        self.resume("full", f"model.from={self.root}/alt/model", "train.steps=6")
+
     def adapter_recipe(self, name, dropout=0.0, dora="false"):
         return self.write_recipe(name, {
             "model": f"{{from: {self.root}/base/model}}",
@@ -172,7 +192,7 @@ class Resume(TrainCase):
 
     def test_a_best_checkpoint_that_is_damaged_is_best_no_longer(self):
         self.train("bent", "train.steps=4", "train.eval_every=2", "train.save_every=2")
-        self.resume("bent", "train.steps=12", "optim.lr=1", "optim.clip=0")  # much worse from here on
+        self.resume("bent", "train.steps=12", "optim.lr=1e-30")  # no gain from here on
         best = json.loads((self.root / "bent/best.json").read_text())["step"]
         self.assertLess(best, 12)
         weights = self.checkpoint("bent", best) / "weights.safetensors"
@@ -226,6 +246,12 @@ class Resume(TrainCase):
             self.assertEqual(before, (self.root / "begun/config.yaml").read_text(), words)
         self.resume("begun", "train.steps=14", "optim.lr=1e-4")
         self.assertEqual([m["step"] for m in self.metrics("begun")], list(range(1, 15)))
+
+    def test_a_run_that_goes_on_stays_where_it_is(self):
+        self.train("stays")
+        for words in ((f"run.dir={self.root}/leaves",), ("-o", self.root / "leaves")):
+            self.assert_one_line(self.resume("stays", *words, code=2), "a run goes on where it is")
+        self.assertFalse((self.root / "leaves").exists())
 
     def test_resume_without_a_run(self):
         (self.root / "nothing").mkdir()

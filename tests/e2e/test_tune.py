@@ -12,7 +12,7 @@ HEARTH = os.environ["HEARTH_BINARY"]
 SOURCE = pathlib.Path(os.environ["HEARTH_SOURCE"])
 RECIPE = """
 model: {arch: llama, dim: 32, layers: 2, heads: 2, ffn: 64, tie: true}
-data: {synth: {kind: stories, n: 400, seed: 1}, valid: 5%, tokenizer: {train: {vocab: 320}}, length: 64, arrange: stream}
+data: {synth: {kind: stories, n: 400, seed: 1}, valid: 5%, tokenizer: {train: {vocab: 320}}, length: 64}
 train: {tokens_per_step: 2048, steps: 3, eval_tokens: 2000}
 run: {seed: 1}
 """

@@ -10,7 +10,7 @@ HEARTH = os.environ["HEARTH_BINARY"]
 TINY = {
     "model": "{arch: llama, dim: 32, layers: 2, heads: 2, ffn: 64}",
     "data": "{synth: {kind: stories, n: 200, seed: 1}, valid: 5%, tokenizer: {train: {vocab: 320}}, length: 32, "
-            "arrange: stream, workers: 1, cache: CACHE}",
+            "workers: 1, cache: CACHE}",
     "train": "{tokens_per_step: 256, steps: 12, save_every: 4, eval_every: 6, eval_tokens: 2000}",
     "optim": "{lr: 3.0e-3, warmup: 2}",
 }

@@ -1,14 +1,19 @@
-// Any body: a request or an ApiError, of both endpoints. What is taken must be
-// within its limits.
+// Any body: a request or an ApiError, of every endpoint, strict or not. What is
+// taken must be within its limits, and the messages must be such that they can
+// be put another way.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "hearth/serve/api_error.h"
-#include "hearth/serve/generation_request.h"
+#include "hearth/serve/embedding_request.h"
+#include "hearth/serve/response_request.h"
+#include "hearth/serve/tool_text.h"
 
 namespace {
 
+using hearth::serve::ChatRequest;
+using hearth::serve::EmbeddingRequest;
 using hearth::serve::GenerationRequest;
 
 void check(const GenerationRequest& r) {
@@ -24,10 +29,38 @@ void check(const GenerationRequest& r) {
   }
 }
 
+// Every message has a role and a text; what a template cannot read is put
+// otherwise without a fault, and has no calls afterwards.
+void check(const ChatRequest& r) {
+  check(static_cast<const GenerationRequest&>(r));
+  hearth::Json messages = r.messages;
+  for (const auto& message : messages) {
+    if (!message["role"].is_string() || !message["content"].is_string()) {
+      std::abort();
+    }
+  }
+  if (!r.tools.is_null()) {
+    hearth::serve::add_tools_as_text(messages, r.tools);
+  }
+  hearth::serve::write_calls_as_text(messages);
+  hearth::serve::move_system_to_user(messages);
+  for (const auto& message : messages) {
+    if (message.contains("tool_calls")) std::abort();
+  }
+}
+
+void check(const EmbeddingRequest& r) {
+  const hearth::serve::RequestLimits limits;
+  const auto most = static_cast<std::size_t>(limits.max_inputs);
+  if (r.inputs.empty() || r.inputs.size() > most || r.dimensions == 0) {
+    std::abort();
+  }
+}
+
 template <class Parse>
-void try_parse(Parse parse, std::string_view body) {
+void try_parse(Parse parse, std::string_view body, bool strict = false) {
   try {
-    check(parse(body, {}));
+    check(parse(body, {.strict = strict}));
   } catch (const hearth::serve::ApiError& e) {
     if (e.status() != 400) std::abort();
     // The error itself must become JSON.
@@ -40,6 +73,9 @@ void try_parse(Parse parse, std::string_view body) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n) {
   const std::string_view body(reinterpret_cast<const char*>(data), n);
   try_parse(hearth::serve::parse_chat_request, body);
+  try_parse(hearth::serve::parse_chat_request, body, true);
   try_parse(hearth::serve::parse_completion_request, body);
+  try_parse(hearth::serve::parse_response_request, body);
+  try_parse(hearth::serve::parse_embedding_request, body);
   return 0;
 }

@@ -8,6 +8,38 @@
 
 #include "hearth/infer/tool_calls.h"
 
+namespace {
+
+// Told in pieces: one call at a time is open, none at the end, and there are no
+// fewer than are read whole.
+void check_told(
+    std::string_view answer,
+    hearth::infer::ToolForm form,
+    std::size_t piece,
+    std::size_t calls
+) {
+  hearth::infer::ToolCallReader reader(form, {}, true);
+  bool open = false;
+  std::size_t begun = 0;
+  const auto take = [&](const hearth::infer::ToolText& out) {
+    if (!out.calls.empty()) std::abort();
+    for (const auto& one : out.pieces) {
+      if (one.begins && open) std::abort();
+      begun += one.begins;
+      open = open || one.begins;
+      if (!one.arguments.empty() && !open) std::abort();
+      open = open && !one.ends;
+    }
+  };
+  for (std::size_t at = 0; at < answer.size(); at += piece) {
+    take(reader.feed(answer.substr(at, piece)));
+  }
+  take(reader.finish());
+  if (open || begun < calls) std::abort();
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(
     const std::uint8_t* data,
     std::size_t size
@@ -33,5 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(
   take(reader.finish());
   if (text != whole.text || calls != whole.calls.size()) std::abort();
   if (calls == 0 && text != answer) std::abort();
+  check_told(answer, form, piece, calls);
   return 0;
 }

@@ -12,10 +12,12 @@ mlx_platforms() {
   esac
 }
 
+# fetch_mlx FOLDER SECTION PLATFORM...
 # A stage's commands run with `set -e` off, so each says what a failure means.
 fetch_mlx() {
   local folder=$1 section=$2 options= p wheel
-  for p in $(mlx_platforms); do options="$options --platform $p"; done
+  shift 2
+  for p in "$@"; do options="$options --platform $p"; done
   rm -rf "$folder" "$folder.new"
   mkdir -p "$folder.new/wheels"
   pins "$section" > "$folder.new/pins"
@@ -48,8 +50,16 @@ ensure_mlx() {
     root=$PWD/$folder
     MLX_OPTIONS=("-DMLX_ROOT=$root/mlx" "-DCMAKE_PREFIX_PATH=$root/nvidia/cudnn;$root/nvidia/cu13")
   fi
+  # shellcheck disable=SC2046
+  ensure_mlx_wheels "$section" "$folder" $(mlx_platforms)
+}
+
+# ensure_mlx_wheels SECTION FOLDER PLATFORM...: once for each content of the pins.
+ensure_mlx_wheels() {
+  local section=$1 folder=$2
+  shift 2
   [ -e "$folder/pins" ] && pins "$section" | cmp -s - "$folder/pins" && return 0
-  missing "MLX wheels ($section)" && return 0
+  missing "MLX wheels ($section for ${1%%_*})" && return 0
   ensure_venv
-  stage "MLX wheels ($section)" fetch_mlx "$folder" "$section"
+  stage "MLX wheels ($section)" fetch_mlx "$folder" "$section" "$@"
 }

