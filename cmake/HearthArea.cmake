@@ -4,7 +4,7 @@
 # globbed (and checked again at every build), so adding a file edits no list:
 #   *_test.cpp             go to the area's one test binary, ctest unit.NAME
 #   *_isa.cpp              are left to hearth_isa(), once per instruction set
-#   *_mac.mm, *_mac.cpp    only on macOS;  *_linux.cpp only on Linux
+#   *_mac.cpp              only on macOS;  *_linux.cpp only on Linux
 #   *_x86.cpp, *_arm.cpp   only on that processor
 #   *_impl.h, *_test.h     are not installed
 # PRECOMPILE names the headers that most of the area's time goes into.
@@ -13,7 +13,7 @@ function(hearth_area name)
   if(arg_MLX AND NOT HEARTH_WITH_MLX)
     return()
   endif()
-  _hearth_glob(sources *.cpp *.mm)
+  _hearth_glob(sources *.cpp)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "(_test|_isa|/main)\\.cpp$")
@@ -56,7 +56,7 @@ endfunction()
 
 function(_hearth_platform list)
   if(NOT APPLE)
-    list(FILTER ${list} EXCLUDE REGEX "_mac\\.(cpp|mm)$")
+    list(FILTER ${list} EXCLUDE REGEX "_mac\\.cpp$")
   endif()
   if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
     list(FILTER ${list} EXCLUDE REGEX "_linux\\.cpp$")
@@ -77,7 +77,6 @@ function(_hearth_unity target sources size)
   if(NOT HEARTH_UNITY OR NOT HEARTH_PYTHON)
     return()
   endif()
-  list(FILTER sources INCLUDE REGEX "\\.cpp$")
   execute_process(COMMAND ${HEARTH_PYTHON} ${PROJECT_SOURCE_DIR}/tools/unity_groups.py
       ${size} ${sources}
     OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
@@ -91,6 +90,15 @@ function(_hearth_unity target sources size)
   endforeach()
 endfunction()
 
+# Seconds a test binary may take; sanitizers and an emulator make some of them
+# ten times slower.
+set(HEARTH_TEST_LIMIT 600)
+if(HEARTH_SANITIZE)
+  set(HEARTH_TEST_LIMIT 1800)
+elseif(CMAKE_CROSSCOMPILING)
+  set(HEARTH_TEST_LIMIT 3600)
+endif()
+
 function(_hearth_unit_tests name tests)
   add_executable(hearth_${name}_tests ${tests})
   _hearth_unity(hearth_${name}_tests "${tests}" 4)
@@ -102,5 +110,5 @@ function(_hearth_unit_tests name tests)
     HEARTH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME unit.${name} COMMAND hearth_${name}_tests
     --gtest_brief=1 --gtest_output=xml:${PROJECT_BINARY_DIR}/results/unit.${name}.xml)
-  set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${name}" TIMEOUT 600)
+  set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${name}" TIMEOUT ${HEARTH_TEST_LIMIT})
 endfunction()

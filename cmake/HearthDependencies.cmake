@@ -9,6 +9,7 @@ find_package(ZLIB REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 find_package(OpenSSL REQUIRED)
+find_package(CURL REQUIRED)
 
 # yaml-cpp 0.7 exports a plain name, later ones a namespaced target.
 if(NOT TARGET yaml-cpp::yaml-cpp)
@@ -38,4 +39,9 @@ if(HEARTH_WITH_MLX)
       "found ${MLX_VERSION} in ${MLX_DIR}")
   endif()
   message(STATUS "MLX ${MLX_VERSION} from ${MLX_DIR}")
+  if(APPLE)
+    # The wheel names Apple's frameworks by their place on the machine that made
+    # it. The library knows them itself, and we call none.
+    set_target_properties(mlx PROPERTIES INTERFACE_LINK_LIBRARIES "")
+  endif()
 endif()

@@ -19,6 +19,8 @@ if(TARGET hearth)
   install(DIRECTORY profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/hearth)
 endif()
 
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/hearth)
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Hearth)
 install(EXPORT HearthTargets NAMESPACE Hearth:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/HearthConfig.cmake.in
