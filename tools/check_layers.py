@@ -28,7 +28,7 @@ def wrong_includes(path, area, allowed):
         hit = re.match(r'\s*#\s*include\s+["<]hearth/([^/">]+)/', line)
         if hit and hit[1] != area and hit[1] not in allowed:
             yield f"{path}:{number}: {area} may not include {hit[1]}"
-        if area in ("base", "hardware", "profile", "kernels", "io", "hub", "data"):
+        if area in ("base", "hardware", "profile", "kernels", "io", "hub", "text", "data"):
             if re.match(r'\s*#\s*include\s+["<]mlx/', line):
                 yield f"{path}:{number}: {area} may not include MLX"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/hearth/data/tokenizer/unicode_data.cpp.
+"""Writes src/hearth/text/tokenizer/unicode_data.cpp.
 
 Hugging Face `tokenizers` draws on several Unicode versions at once (Oniguruma
 16.0 for regular expressions, an old fork for normalisation, Rust's own tables
@@ -136,7 +136,7 @@ def main():
         "// Made by tools/make_unicode_tables.py; do not edit.",
         "// Regular expressions: Unicode 16.0.0. Other properties: as probed",
         "// from the package named there.",
-        '#include "hearth/data/tokenizer/unicode_data_impl.h"', "",
+        '#include "hearth/text/tokenizer/unicode_data_impl.h"', "",
         "#include <iterator>", "",
         "// clang-format off",
         "namespace hearth::data::unicode {", "",
@@ -151,7 +151,7 @@ def main():
     lines += ["}  // namespace hearth::data::unicode"]
     root = pathlib.Path(__file__).resolve().parent.parent
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else (
-        root / "src/hearth/data/tokenizer/unicode_data.cpp")
+        root / "src/hearth/text/tokenizer/unicode_data.cpp")
     out.write_text("\n".join(lines) + "\n")
     print(f"{out}: {len(runs)} runs, {len(canon)} canonical, "
           f"{len(compat)} compatible, {len(pairs)} pairs")

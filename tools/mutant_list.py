@@ -1,6 +1,6 @@
 """The faults that tools/mutants.py plants: reading tools/mutants/*.txt, and writing them into source.
 
-    file src/hearth/train/micro_batch.cpp       what follows lies in this file
+    file src/hearth/train/step/micro_batch.cpp       what follows lies in this file
 
     positions-are-segments | train: PackedPath.* a name, and the test that must see it
     - rows_of(batch.positions, batch, begin, end)

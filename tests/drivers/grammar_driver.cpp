@@ -20,25 +20,25 @@
 #include "hearth/base/effort.h"
 #include "hearth/base/error.h"
 #include "hearth/base/json.h"
-#include "hearth/data/tokenizer/tokenizer.h"
-#include "hearth/infer/grammar.h"
+#include "hearth/text/grammar/grammar.h"
+#include "hearth/text/tokenizer/tokenizer.h"
 
 namespace {
 
 using hearth::Json;
-using hearth::infer::Grammar;
-using hearth::infer::GrammarState;
+using hearth::text::Grammar;
+using hearth::text::GrammarState;
 
 struct Vocabulary {
   std::vector<std::string> bytes;
   std::vector<std::int32_t> of_byte = std::vector<std::int32_t>(256, -1);
   std::int32_t stop = 0;
-  std::shared_ptr<const hearth::infer::GrammarVocabulary> made;
-  std::shared_ptr<const hearth::data::Tokenizer> tokenizer;
+  std::shared_ptr<const hearth::text::GrammarVocabulary> made;
+  std::shared_ptr<const hearth::text::Tokenizer> tokenizer;
 
   explicit Vocabulary(const char* path) {
     if (path) {
-      tokenizer = hearth::data::Tokenizer::load(path);
+      tokenizer = hearth::text::Tokenizer::load(path);
       for (std::size_t i = 0; i < tokenizer->id_limit(); ++i) {
         bytes.push_back(tokenizer->token_bytes(static_cast<std::int32_t>(i)));
       }
@@ -65,7 +65,7 @@ struct Vocabulary {
     }
     stop = static_cast<std::int32_t>(bytes.size());
     bytes.emplace_back();
-    made = hearth::infer::grammar_vocabulary(bytes, {stop});
+    made = hearth::text::grammar_vocabulary(bytes, {stop});
   }
 };
 
@@ -81,16 +81,16 @@ std::shared_ptr<const Grammar> grammar_of(
     hearth::Effort& effort
 ) {
   const std::string kind = request["kind"].get<std::string>();
-  if (kind == "json") return hearth::infer::grammar_of_any_json();
+  if (kind == "json") return hearth::text::grammar_of_any_json();
   const Json& source = request["source"];
   if (kind == "schema") {
-    return hearth::infer::grammar_of_schema(
+    return hearth::text::grammar_of_schema(
         source, {.strict = request.value("strict", true), .effort = &effort}
     );
   }
   const std::string text = source.get<std::string>();
-  return kind == "regex" ? hearth::infer::grammar_of_regex(text, &effort)
-                         : hearth::infer::grammar_of_gbnf(text, &effort);
+  return kind == "regex" ? hearth::text::grammar_of_regex(text, &effort)
+                         : hearth::text::grammar_of_gbnf(text, &effort);
 }
 
 // Uniform choice would hardly ever close a bracket: half of the time, and

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "hearth/base/error.h"
-#include "hearth/data/loader.h"
+#include "hearth/data/loader/loader.h"
 
 namespace {
 

@@ -8,15 +8,15 @@
 #include <string>
 
 #include "hearth/base/json.h"
-#include "hearth/data/chat.h"
+#include "hearth/text/chat/chat.h"
 
 namespace {
 
 using hearth::Json;
-using hearth::data::ChatOptions;
-using hearth::data::ChatTemplate;
-using hearth::data::Template;
-using hearth::data::TemplateError;
+using hearth::text::ChatOptions;
+using hearth::text::ChatTemplate;
+using hearth::text::Template;
+using hearth::text::TemplateError;
 
 // 2026-03-07 14:05:09, a Saturday; the script pins its oracle to the same.
 std::tm fixed_now() {
@@ -34,7 +34,7 @@ std::tm fixed_now() {
 
 Json bare(const Json& request) {
   const auto variables =
-      hearth::data::jinja::Value::from_json(request["variables"]);
+      hearth::text::jinja::Value::from_json(request["variables"]);
   const Template made(request["source"].get<std::string>());
   return {{"text", made.render(variables.dict(), fixed_now()).text}};
 }
@@ -58,7 +58,7 @@ Json chat(const Json& request) {
   answer["text"] = found->second.render(request["messages"], options);
   if (request.value("spans", false)) {
     const auto rendering = found->second.render_for_training(
-        request["messages"], options, hearth::data::TrainOn::kAllAssistant
+        request["messages"], options, hearth::text::TrainOn::kAllAssistant
     );
     Json turns = Json::array();
     for (const auto& turn : rendering.turns) {

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "hearth/serve/api_error.h"
-#include "hearth/serve/embedding_request.h"
-#include "hearth/serve/response_request.h"
-#include "hearth/serve/tool_text.h"
+#include "hearth/serve/api/api_error.h"
+#include "hearth/serve/api/embedding_request.h"
+#include "hearth/serve/api/response_request.h"
+#include "hearth/serve/api/tool_text.h"
 
 namespace {
 

@@ -9,6 +9,6 @@ extern "C" int LLVMFuzzerTestOneInput(
     std::size_t size
 ) {
   const std::string_view source(reinterpret_cast<const char*>(data), size);
-  hearth_fuzz::walk([&] { return hearth::infer::grammar_of_gbnf(source); });
+  hearth_fuzz::walk([&] { return hearth::text::grammar_of_gbnf(source); });
   return 0;
 }

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(
 ) {
   const std::string_view source(reinterpret_cast<const char*>(data), size);
   hearth_fuzz::walk([&] {
-    return hearth::infer::grammar_of_schema(
+    return hearth::text::grammar_of_schema(
         hearth::parse_json(source, "schema")
     );
   });

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "hearth/serve/api_error.h"
-#include "hearth/serve/http_parser.h"
+#include "hearth/serve/api/api_error.h"
+#include "hearth/serve/http/http_parser.h"
 #include "hearth/serve/page_files.h"
 #include "hearth/serve/routes.h"
 

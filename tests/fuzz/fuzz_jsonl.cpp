@@ -5,9 +5,9 @@
 #include <string>
 
 #include "hearth/base/error.h"
-#include "hearth/data/dataset_json.h"
-#include "hearth/data/dataset_record.h"
-#include "hearth/data/tokenizer/utf8.h"
+#include "hearth/data/read/dataset_json.h"
+#include "hearth/data/read/dataset_record.h"
+#include "hearth/text/tokenizer/utf8.h"
 
 namespace {
 
@@ -38,6 +38,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n) {
     record.content_hash();
   } catch (const hearth::FormatError&) {
   }
-  compare(hearth::data::repair_utf8(line));
+  compare(hearth::text::repair_utf8(line));
   return 0;
 }

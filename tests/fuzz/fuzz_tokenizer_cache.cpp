@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/data/tokenizer/bpe_trainer.h"
-#include "hearth/data/tokenizer/tokenizer.h"
-#include "hearth/data/tokenizer/tokenizer_cache.h"
+#include "hearth/text/tokenizer/bpe_trainer.h"
+#include "hearth/text/tokenizer/tokenizer.h"
+#include "hearth/text/tokenizer/tokenizer_cache.h"
 
 namespace {
 
-using hearth::data::TokenizerParts;
+using hearth::text::TokenizerParts;
 
 struct alignas(64) Line {
   std::byte bytes[64];
@@ -20,14 +20,14 @@ struct alignas(64) Line {
 // A whole cache that the input's bytes are laid over.
 const std::string& whole() {
   static const std::string bytes = [] {
-    hearth::data::BpeTrainer trainer({.vocab_size = 262});
+    hearth::text::BpeTrainer trainer({.vocab_size = 262});
     const std::string_view texts[] = {"the cat sat on the mat, the cat sat"};
     trainer.add(texts);
     std::string rest;
     TokenizerParts parts =
-        hearth::data::read_tokenizer_json(trainer.train(), "seed", &rest);
+        hearth::text::read_tokenizer_json(trainer.train(), "seed", &rest);
     parts.decode_ahead();
-    return hearth::data::tokenizer_cache_bytes(parts, rest, {});
+    return hearth::text::tokenizer_cache_bytes(parts, rest, {});
   }();
   return bytes;
 }
@@ -38,10 +38,10 @@ void use(std::string_view bytes) {
   const std::span<std::byte> copy(
       reinterpret_cast<std::byte*>(lines.data()), bytes.size()
   );
-  hearth::data::seal_tokenizer_cache(copy);
+  hearth::text::seal_tokenizer_cache(copy);
   try {
-    const hearth::data::Tokenizer t(
-        hearth::data::parse_tokenizer_cache(copy, {}, "fuzz")
+    const hearth::text::Tokenizer t(
+        hearth::text::parse_tokenizer_cache(copy, {}, "fuzz")
     );
     (void)t.decode(t.encode("the caf\u00E9 sat <s>\n\n 12\xF0\x9F"));
   } catch (const hearth::Error&) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "hearth/base/error.h"
-#include "hearth/data/tokenizer/tokenizer.h"
+#include "hearth/text/tokenizer/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(
     const std::uint8_t* data,
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(
 ) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try {
-    const auto t = hearth::data::Tokenizer::from_json(bytes, "fuzz");
+    const auto t = hearth::text::Tokenizer::from_json(bytes, "fuzz");
     const auto ids = t->encode(
         "It's <s> caf\u00E9 \u4F60\u597D 123\n\n  x\xF0\x9F",
         {.truncate = true, .pad = t->limits().pad_to < 4096}

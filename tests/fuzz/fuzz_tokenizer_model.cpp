@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "hearth/base/error.h"
-#include "hearth/data/tokenizer/tokenizer.h"
+#include "hearth/text/tokenizer/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(
     const std::uint8_t* data,
@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(
 ) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try {
-    const auto t = hearth::data::Tokenizer::from_sentencepiece(bytes, "fuzz");
+    const auto t = hearth::text::Tokenizer::from_sentencepiece(bytes, "fuzz");
     (void)t->decode(t->encode("It's caf\u00E9 \u4F60\u597D 123\n\n  x"));
     (void)t->encode(bytes.substr(0, 256));
   } catch (const hearth::Error&) {

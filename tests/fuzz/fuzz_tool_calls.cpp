@@ -10,7 +10,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/json.h"
-#include "hearth/infer/tool_calls.h"
+#include "hearth/infer/tools/tool_calls.h"
 
 namespace {
 
@@ -31,7 +31,8 @@ bool all_are_whole(
 ) {
   return std::ranges::all_of(told, [&](const ToolCall& one) {
     return std::ranges::any_of(whole, [&](const ToolCall& call) {
-      return one.name == call.name && read(one.arguments) == read(call.arguments);
+      return one.name == call.name &&
+             read(one.arguments) == read(call.arguments);
     });
   });
 }

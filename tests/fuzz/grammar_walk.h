@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/infer/grammar.h"
+#include "hearth/text/grammar/grammar.h"
 
 namespace hearth_fuzz {
 
-inline std::shared_ptr<const hearth::infer::GrammarVocabulary> vocabulary() {
+inline std::shared_ptr<const hearth::text::GrammarVocabulary> vocabulary() {
   static const auto made = [] {
     std::vector<std::string> bytes;
     for (int i = 0; i < 256; ++i) bytes.emplace_back(1, static_cast<char>(i));
@@ -23,7 +23,7 @@ inline std::shared_ptr<const hearth::infer::GrammarVocabulary> vocabulary() {
       bytes.emplace_back(piece);
     }
     const auto stop = static_cast<std::int32_t>(bytes.size()) - 1;
-    return hearth::infer::grammar_vocabulary(bytes, {stop});
+    return hearth::text::grammar_vocabulary(bytes, {stop});
   }();
   return made;
 }
@@ -32,7 +32,7 @@ template <typename Make>
 void walk(const Make& make) {
   try {
     const auto grammar = make();
-    hearth::infer::GrammarState state(grammar, vocabulary());
+    hearth::text::GrammarState state(grammar, vocabulary());
     std::uint32_t random = 1;
     for (int i = 0; i < 12 && !state.must_end(); ++i) {
       std::vector<float> logits(264);

@@ -6,9 +6,9 @@
 #include "hearth/base/units.h"
 #include "hearth/bench/cases.h"
 #include "hearth/bench/statistics.h"
-#include "hearth/train/planner.h"
-#include "hearth/train/trial.h"
-#include "hearth/train/validation.h"
+#include "hearth/train/loop/validation.h"
+#include "hearth/train/plan/planner.h"
+#include "hearth/train/plan/trial.h"
 
 namespace hearth::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hearth/base/json.h"
-#include "hearth/train/session.h"
+#include "hearth/train/loop/session.h"
 
 namespace hearth::bench {
 

@@ -10,8 +10,8 @@
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/random.h"
 #include "hearth/bench/cases.h"
-#include "hearth/data/dataset_record.h"
-#include "hearth/data/loader.h"
+#include "hearth/data/loader/loader.h"
+#include "hearth/data/read/dataset_record.h"
 
 namespace hearth::bench {
 namespace {

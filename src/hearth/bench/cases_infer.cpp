@@ -11,7 +11,7 @@
 #include "hearth/base/random.h"
 #include "hearth/bench/cases.h"
 #include "hearth/bench/llama_peer.h"
-#include "hearth/infer/make_runner.h"
+#include "hearth/infer/engine/make_runner.h"
 #include "hearth/models/load.h"
 
 namespace hearth::bench {

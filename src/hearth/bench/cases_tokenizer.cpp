@@ -13,11 +13,11 @@
 #include "hearth/bench/cases.h"
 #include "hearth/bench/python_peer.h"
 #include "hearth/data/synth/synth.h"
-#include "hearth/data/tokenizer/bpe_trainer.h"
-#include "hearth/data/tokenizer/byte_alphabet.h"
-#include "hearth/data/tokenizer/tokenizer.h"
-#include "hearth/data/tokenizer/tokenizer_cache.h"
-#include "hearth/data/tokenizer/utf8.h"
+#include "hearth/text/tokenizer/bpe_trainer.h"
+#include "hearth/text/tokenizer/byte_alphabet.h"
+#include "hearth/text/tokenizer/tokenizer.h"
+#include "hearth/text/tokenizer/tokenizer_cache.h"
+#include "hearth/text/tokenizer/utf8.h"
 
 namespace hearth::bench {
 namespace {
@@ -76,7 +76,7 @@ class Scratch {
 struct Material {
   Scratch scratch;
   std::string text, text_file, tokenizer_file, large_file;
-  std::shared_ptr<const data::Tokenizer> tokenizer;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
 };
 
 std::string stories(std::uint64_t seed) {
@@ -95,7 +95,7 @@ std::string stories(std::uint64_t seed) {
 std::string large_tokenizer(std::uint64_t seed) {
   constexpr std::size_t kTokens = 150000;
   RandomStream random(RandomKey(seed).fold("bench.tokenizer"));
-  data::Vocabulary known;
+  text::Vocabulary known;
   std::vector<std::string> tokens;
   std::string vocabulary, merges;
   const auto add = [&](const std::string& token) {
@@ -107,8 +107,8 @@ std::string large_tokenizer(std::uint64_t seed) {
   };
   for (int b = 0; b < 256; ++b) {
     std::string spelling;
-    data::append_utf8(
-        spelling, data::byte_to_character(static_cast<unsigned char>(b))
+    text::append_utf8(
+        spelling, text::byte_to_character(static_cast<unsigned char>(b))
     );
     add(spelling);
   }
@@ -141,7 +141,7 @@ std::shared_ptr<Material> make_material(const CaseContext& context) {
   m->text_file = m->scratch / "text.txt";
   write_file_atomically(m->text_file, m->text);
   if (context.tokenizer.empty()) {
-    data::BpeTrainer trainer({.vocab_size = 8192});
+    text::BpeTrainer trainer({.vocab_size = 8192});
     trainer.add_file(m->text_file);
     m->tokenizer_file = m->scratch / "tokenizer.json";
     write_file_atomically(m->tokenizer_file, trainer.train());
@@ -154,7 +154,7 @@ std::shared_ptr<Material> make_material(const CaseContext& context) {
                             : given.string();
     m->large_file = m->tokenizer_file;
   }
-  m->tokenizer = data::Tokenizer::load(m->tokenizer_file);
+  m->tokenizer = text::Tokenizer::load(m->tokenizer_file);
   return m;
 }
 
@@ -246,11 +246,11 @@ BenchCase load_case(
     return Timed([m, tables] {
       const MappedFile file(m->large_file);
       if (!tables) {
-        (void)data::Tokenizer::from_json(file.text(), m->large_file);
+        (void)text::Tokenizer::from_json(file.text(), m->large_file);
         return;
       }
-      const data::Tokenizer loaded(
-          data::read_cached_tokenizer_json(
+      const text::Tokenizer loaded(
+          text::read_cached_tokenizer_json(
               file.text(), m->large_file, m->scratch / "tables"
           )
       );

@@ -9,8 +9,8 @@
 #include "hearth/ops/leaf.h"
 #include "hearth/optim/clip.h"
 #include "hearth/profile/zone.h"
-#include "hearth/train/planner.h"
-#include "hearth/train/session.h"
+#include "hearth/train/loop/session.h"
+#include "hearth/train/plan/planner.h"
 
 namespace hearth::bench {
 namespace {

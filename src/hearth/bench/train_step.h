@@ -7,7 +7,7 @@
 #include "hearth/bench/runner.h"
 #include "hearth/models/decoder.h"
 #include "hearth/optim/optimizer.h"
-#include "hearth/train/accumulator.h"
+#include "hearth/train/step/accumulator.h"
 
 namespace hearth::bench {
 

@@ -8,7 +8,7 @@
 #include "hearth/base/terminal.h"
 #include "hearth/base/thread_pool.h"
 #include "hearth/cli/command.h"
-#include "hearth/cli/hub_model.h"
+#include "hearth/cli/model/hub_model.h"
 #include "hearth/hardware/machine.h"
 
 namespace hearth::cli {

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
-#include "hearth/data/cache.h"
-#include "hearth/data/chat.h"
-#include "hearth/data/dataset_test_impl.h"
-#include "hearth/data/tokenizer/tokenizer.h"
+#include "hearth/data/cache/cache.h"
+#include "hearth/data/read/dataset_test_impl.h"
+#include "hearth/text/chat/chat.h"
+#include "hearth/text/tokenizer/tokenizer.h"
 
 namespace hearth::data {
 namespace {
@@ -44,13 +44,13 @@ void prepare_strictly(const std::string& file) {
 // Reads a file as its folder says; the message of the refusal.
 std::string refusal(const std::string& kind, const std::string& file) {
   try {
-    if (kind == "tokenizer") Tokenizer::load(file);
+    if (kind == "tokenizer") text::Tokenizer::load(file);
     if (kind == "jsonl") prepare_strictly(file);
     if (kind == "shard") io::TokenShard(file).verify();
     if (kind == "template") {
       const Json messages =
           Json::array({{{"role", "user"}, {"content", "hi"}}});
-      ChatTemplates::load(file).choose(false).render(messages, {});
+      text::ChatTemplates::load(file).choose(false).render(messages, {});
     }
   } catch (const UsageError& e) {
     return e.what();

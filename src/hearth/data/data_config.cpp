@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/data/builtin_template.h"
-#include "hearth/data/dataset_tokenizer.h"
+#include "hearth/data/read/dataset_tokenizer.h"
+#include "hearth/text/chat/builtin_template.h"
 
 namespace hearth::data {
 namespace {
@@ -203,7 +203,8 @@ std::optional<TokenizerTraining> tokenizer_training(const DataConfig& config) {
 std::string template_path(const DataConfig& config) {
   const std::string& name = config.chat_template;
   if (name == "auto" || name == "none") return {};
-  return builtin_template(name) ? builtin_template_file(name) : name;
+  return text::builtin_template(name) ? text::builtin_template_file(name)
+                                      : name;
 }
 
 ExampleEncoder make_encoder(const DataConfig& config) {

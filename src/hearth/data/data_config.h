@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "hearth/base/config.h"
-#include "hearth/data/cache.h"
-#include "hearth/data/dataset_encode.h"
-#include "hearth/data/loader.h"
+#include "hearth/data/cache/cache.h"
+#include "hearth/data/loader/loader.h"
+#include "hearth/data/read/dataset_encode.h"
+#include "hearth/data/read/tokenizer_training.h"
 #include "hearth/data/synth/synth_file.h"
-#include "hearth/data/tokenizer_training.h"
 
 namespace hearth::data {
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/data/dataset_reader.h"
-#include "hearth/data/tokenizer/utf8.h"
+#include "hearth/data/read/dataset_reader.h"
+#include "hearth/text/tokenizer/utf8.h"
 
 namespace hearth::data {
 namespace {
@@ -40,7 +40,7 @@ DocumentView view_document(
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::string text = encoder ? encoder->text().token_text(ids[i])
                                : fmt::format("{} ", ids[i]);
-    view.shown.push_back({ids[i], repair_utf8(text), trained[i] != 0});
+    view.shown.push_back({ids[i], text::repair_utf8(text), trained[i] != 0});
   }
   return view;
 }

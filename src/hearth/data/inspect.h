@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "hearth/base/json.h"
-#include "hearth/data/cache.h"
-#include "hearth/data/loader.h"
+#include "hearth/data/cache/cache.h"
+#include "hearth/data/loader/loader.h"
 
 namespace hearth::data {
 

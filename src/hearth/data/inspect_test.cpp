@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/data/dataset_test_impl.h"
+#include "hearth/data/read/dataset_test_impl.h"
 
 namespace hearth::data {
 namespace {

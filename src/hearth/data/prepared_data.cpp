@@ -7,8 +7,8 @@
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
-#include "hearth/data/dataset_tokenizer.h"
-#include "hearth/data/tokenizer_training.h"
+#include "hearth/data/read/dataset_tokenizer.h"
+#include "hearth/data/read/tokenizer_training.h"
 #include "hearth/io/hf_folder_writer.h"
 
 namespace hearth::data {

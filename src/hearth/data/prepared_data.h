@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/data/cache.h"
+#include "hearth/data/cache/cache.h"
 #include "hearth/data/data_config.h"
 
 namespace hearth::data {

@@ -6,9 +6,9 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
-#include "hearth/data/dataset_test_impl.h"
+#include "hearth/data/read/dataset_test_impl.h"
 #include "hearth/data/synth/synth.h"
-#include "hearth/data/tokenizer/tokenizer.h"
+#include "hearth/text/tokenizer/tokenizer.h"
 
 namespace hearth::data {
 namespace {
@@ -57,7 +57,7 @@ TEST_F(PreparedDataTest, ARecipeStartsFromNothing) {
   EXPECT_TRUE(made.tokenizer_trained);
   EXPECT_TRUE(made.has_valid());
   EXPECT_FALSE(made.result.reused);
-  const auto tokenizer = Tokenizer::load(made.tokenizer);
+  const auto tokenizer = text::Tokenizer::load(made.tokenizer);
   ASSERT_TRUE(tokenizer->eos_id());
   EXPECT_EQ(tokenizer->id_to_token(*tokenizer->eos_id()), "<|end|>");
   EXPECT_EQ(tokenizer->vocab_size(), 600u);
@@ -113,7 +113,9 @@ TEST_F(PreparedDataTest, HeldOutRecordsTeachTheTokenizerNothing) {
   ASSERT_LT(kept.size(), 150u);
   write_file_atomically(folder_ / "d.jsonl", all);
   write_file_atomically(folder_ / "v.jsonl", R"({"text": "zebra zebra"})");
-  BpeTrainer trainer({.vocab_size = 280, .special_tokens = {"<|endoftext|>"}});
+  text::BpeTrainer trainer(
+      {.vocab_size = 280, .special_tokens = {"<|endoftext|>"}}
+  );
   trainer.add(std::vector<std::string_view>(kept.begin(), kept.end()));
   const PreparedData made = prepare_data(
       config(
@@ -133,7 +135,7 @@ TEST_F(PreparedDataTest, HeldOutRecordsTeachTheTokenizerNothing) {
       ),
       {}
   );
-  const auto tokenizer = Tokenizer::load(apart.tokenizer);
+  const auto tokenizer = text::Tokenizer::load(apart.tokenizer);
   EXPECT_FALSE(tokenizer->token_to_id("ze"));
   EXPECT_TRUE(tokenizer->token_to_id("word"));
   EXPECT_EQ(apart.result.report.valid_documents, 1u);
@@ -149,7 +151,7 @@ TEST_F(PreparedDataTest, ChatsAreRenderedForATokenizerFromNothing) {
   );
   EXPECT_EQ(made.result.report.bad_lines, 0u);
   EXPECT_EQ(made.result.report.untrained, 0u);
-  const auto tokenizer = Tokenizer::load(made.tokenizer);
+  const auto tokenizer = text::Tokenizer::load(made.tokenizer);
   EXPECT_EQ(tokenizer->id_to_token(*tokenizer->eos_id()), "<|im_end|>");
   // Special tokens are never counted as words.
   EXPECT_FALSE(tokenizer->token_to_id("im"));

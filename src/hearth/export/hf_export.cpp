@@ -7,10 +7,10 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/mapped_file.h"
-#include "hearth/data/gguf_tokenizer_files.h"
 #include "hearth/data/prepared_data.h"
 #include "hearth/io/hf_folder_writer.h"
 #include "hearth/models/save.h"
+#include "hearth/text/tokenizer/gguf_tokenizer_files.h"
 
 namespace hearth::exporting {
 namespace {
@@ -100,7 +100,7 @@ Texts tokenizer_texts(const std::string& path) {
   Texts out;
   if (path.empty()) return out;
   if (path.ends_with(".gguf")) {
-    for (auto& [name, text] : data::gguf_tokenizer_files(path)) {
+    for (auto& [name, text] : text::gguf_tokenizer_files(path)) {
       out.emplace_back(std::move(name), std::move(text));
     }
     return out;

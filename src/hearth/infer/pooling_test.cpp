@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/infer/engine.h"
-#include "hearth/infer/fake_runner_test.h"
-#include "hearth/infer/golden_models_test.h"
-#include "hearth/infer/make_runner.h"
+#include "hearth/infer/engine/engine.h"
+#include "hearth/infer/engine/fake_runner_test.h"
+#include "hearth/infer/engine/golden_models_test.h"
+#include "hearth/infer/engine/make_runner.h"
 #include "hearth/infer/pooling_file.h"
 #include "hearth/io/safetensors.h"
 

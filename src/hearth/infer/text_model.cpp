@@ -26,7 +26,7 @@ bool holds_tokenizer(const std::string& path) {
 }
 
 void check_vocabulary(
-    const data::Tokenizer& tokenizer,
+    const text::Tokenizer& tokenizer,
     const std::string& where,
     std::size_t rows
 ) {
@@ -64,7 +64,7 @@ std::vector<std::int32_t> stop_ids_in(
 
 std::vector<std::int32_t> stop_ids_of(
     const io::ModelSource& source,
-    const data::Tokenizer* tokenizer,
+    const text::Tokenizer* tokenizer,
     std::size_t rows
 ) {
   auto ids = stop_ids_in(
@@ -96,7 +96,7 @@ UnreadMessage::UnreadMessage(std::size_t index, const std::string& role)
       ),
       index_(index) {}
 
-const data::Tokenizer& TextModel::need_tokenizer() const {
+const text::Tokenizer& TextModel::need_tokenizer() const {
   if (tokenizer) return *tokenizer;
   throw UsageError(
       fmt::format(
@@ -109,7 +109,7 @@ const data::Tokenizer& TextModel::need_tokenizer() const {
   );
 }
 
-const data::ChatTemplates& TextModel::need_template() const {
+const text::ChatTemplates& TextModel::need_template() const {
   if (templates) return *templates;
   throw UsageError(path + " has no chat template", "--raw uses none");
 }
@@ -131,12 +131,12 @@ std::vector<std::int32_t> TextModel::chat_prompt(
     const Json& tools
 ) const {
   const auto& t = need_tokenizer();
-  const data::ChatTemplate& chat = need_template().choose(!tools.is_null());
-  data::ChatOptions options;
+  const text::ChatTemplate& chat = need_template().choose(!tools.is_null());
+  text::ChatOptions options;
   options.add_generation_prompt = true;
   options.tools = tools;
   const std::string text = chat.render(messages, options);
-  if (const auto i = data::unread_message(chat, messages, options, text)) {
+  if (const auto i = text::unread_message(chat, messages, options, text)) {
     throw UnreadMessage(*i, messages[*i].value("role", "unknown role"));
   }
   return t.encode(text, {.add_special = false});
@@ -165,9 +165,9 @@ TextModel text_side(
   out.text_path = text_path;
   const auto rows = static_cast<std::size_t>(config.vocab);
   if (holds_tokenizer(text_path)) {
-    out.tokenizer = data::Tokenizer::load(text_path);
+    out.tokenizer = text::Tokenizer::load(text_path);
     check_vocabulary(*out.tokenizer, text_path, rows);
-    out.templates = data::ChatTemplates::find(text_path);
+    out.templates = text::ChatTemplates::find(text_path);
   }
   out.stop_ids = stop_ids_of(source, out.tokenizer.get(), rows);
   out.timing.text_ms = now_ms() - start;

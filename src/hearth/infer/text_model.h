@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/data/chat.h"
-#include "hearth/data/tokenizer/tokenizer.h"
 #include "hearth/models/load.h"
+#include "hearth/text/chat/chat.h"
+#include "hearth/text/tokenizer/tokenizer.h"
 
 namespace hearth::infer {
 
@@ -30,8 +30,8 @@ struct TextModel {
   std::string path;
   std::string text_path;  // where tokenizer and templates are looked for
   // Null where the model comes without one.
-  std::shared_ptr<const data::Tokenizer> tokenizer;
-  std::optional<data::ChatTemplates> templates;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::optional<text::ChatTemplates> templates;
   // From generation_config.json, else config.json; and the tokenizer's EOS.
   std::vector<std::int32_t> stop_ids;
 
@@ -42,8 +42,8 @@ struct TextModel {
   Timing timing;
 
   // Throws UsageError that says what is missing and which flags help.
-  const data::Tokenizer& need_tokenizer() const;
-  const data::ChatTemplates& need_template() const;
+  const text::Tokenizer& need_tokenizer() const;
+  const text::ChatTemplates& need_template() const;
 
   // What the tokenizer puts before a text, and the text. Throws UsageError
   // when that is nothing at all.

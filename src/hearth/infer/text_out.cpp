@@ -5,10 +5,10 @@
 namespace hearth::infer {
 
 TextOut::TextOut(
-    std::shared_ptr<const data::Tokenizer> tokenizer,
+    std::shared_ptr<const text::Tokenizer> tokenizer,
     const TextStart& start,
     const std::vector<std::string>& stops,
-    StopText::MayEnd may_end
+    text::StopText::MayEnd may_end
 )
     : stop_(stops, std::move(may_end)) {
   if (!tokenizer) return;
@@ -28,7 +28,7 @@ std::string TextOut::finish() {
 }
 
 TextStart text_start(
-    const data::Tokenizer* tokenizer,
+    const text::Tokenizer* tokenizer,
     std::span<const std::int32_t> prompt,
     bool continues_prompt
 ) {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/data/tokenizer/stream_decoder.h"
-#include "hearth/infer/stop_text.h"
+#include "hearth/text/stop_text.h"
+#include "hearth/text/tokenizer/stream_decoder.h"
 
 namespace hearth::infer {
 
@@ -25,10 +25,10 @@ class TextOut {
  public:
   // tokenizer may be null: then there is no text.
   TextOut(
-      std::shared_ptr<const data::Tokenizer> tokenizer,
+      std::shared_ptr<const text::Tokenizer> tokenizer,
       const TextStart& start,
       const std::vector<std::string>& stops,
-      StopText::MayEnd may_end = {}
+      text::StopText::MayEnd may_end = {}
   );
   std::string push(std::int32_t id) { return show(decode(id)); }
   // The two halves of push: what the token adds to the text, and what of that
@@ -44,14 +44,14 @@ class TextOut {
   std::string_view text() const { return stop_.text(); }
 
  private:
-  std::optional<data::StreamDecoder> decoder_;
-  StopText stop_;
+  std::optional<text::StreamDecoder> decoder_;
+  text::StopText stop_;
 };
 
 // What is made continues the prompt, or begins afresh. A few last tokens of it
 // are all that a beginning depends on, unless they are blanks alone.
 TextStart text_start(
-    const data::Tokenizer* tokenizer,
+    const text::Tokenizer* tokenizer,
     std::span<const std::int32_t> prompt,
     bool continues_prompt
 );

@@ -7,9 +7,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/models/decoder_block.h"
-#include "hearth/ops/arithmetic.h"
-#include "hearth/ops/dropout.h"
-#include "hearth/ops/embedding.h"
+#include "hearth/ops/arithmetic/op.h"
+#include "hearth/ops/dropout/op.h"
+#include "hearth/ops/embedding/op.h"
 
 namespace hearth::models {
 namespace {

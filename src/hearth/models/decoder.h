@@ -9,7 +9,7 @@
 #include "hearth/nn/mlp.h"
 #include "hearth/nn/norm.h"
 #include "hearth/nn/parameter.h"
-#include "hearth/ops/head_loss.h"
+#include "hearth/ops/head_loss/op.h"
 
 namespace hearth::models {
 namespace mx = mlx::core;

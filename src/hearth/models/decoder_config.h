@@ -8,8 +8,8 @@
 #include "hearth/base/json.h"
 #include "hearth/nn/gate.h"
 #include "hearth/nn/norm.h"
-#include "hearth/ops/gate.h"
-#include "hearth/ops/rope_frequencies.h"
+#include "hearth/ops/gate/op.h"
+#include "hearth/ops/rope/frequencies.h"
 
 namespace hearth::models {
 

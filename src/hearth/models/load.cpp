@@ -12,7 +12,7 @@
 #include "hearth/models/loading.h"
 #include "hearth/models/packed_cache.h"
 #include "hearth/models/tensor_read.h"
-#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/arithmetic/op.h"
 
 namespace hearth::models {
 namespace {

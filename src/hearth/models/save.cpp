@@ -3,7 +3,7 @@
 #include <map>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/arithmetic/op.h"
 
 namespace hearth::models {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "hearth/io/model_source.h"
-#include "hearth/ops/quantized_weight.h"
+#include "hearth/ops/quantized_linear/weight.h"
 
 namespace hearth::models {
 namespace mx = mlx::core;

@@ -10,7 +10,7 @@
 #include "hearth/base/aligned_buffer.h"
 #include "hearth/io/model_source.h"
 #include "hearth/nn/parameter.h"
-#include "hearth/ops/quantized_fill.h"
+#include "hearth/ops/quantized_linear/fill.h"
 
 namespace hearth::models {
 namespace mx = mlx::core;

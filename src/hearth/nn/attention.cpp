@@ -1,6 +1,6 @@
 #include "hearth/nn/attention.h"
 
-#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/arithmetic/op.h"
 
 namespace hearth::nn {
 namespace {

@@ -9,7 +9,7 @@
 #include "hearth/nn/linear.h"
 #include "hearth/nn/norm.h"
 #include "hearth/nn/rotary.h"
-#include "hearth/ops/attention.h"
+#include "hearth/ops/attention/op.h"
 
 namespace hearth::nn {
 

@@ -5,7 +5,7 @@
 
 #include "hearth/base/config.h"
 #include "hearth/nn/parameter.h"
-#include "hearth/ops/gate.h"
+#include "hearth/ops/gate/op.h"
 
 namespace hearth::nn {
 

@@ -1,8 +1,8 @@
 #include "hearth/nn/linear.h"
 
-#include "hearth/ops/arithmetic.h"
-#include "hearth/ops/linear.h"
-#include "hearth/ops/quantized_linear.h"
+#include "hearth/ops/arithmetic/op.h"
+#include "hearth/ops/linear/op.h"
+#include "hearth/ops/quantized_linear/op.h"
 
 namespace hearth::nn {
 namespace {

@@ -9,7 +9,7 @@
 #include "hearth/nn/lora.h"
 #include "hearth/nn/parameter.h"
 #include "hearth/nn/pass.h"
-#include "hearth/ops/gate.h"
+#include "hearth/ops/gate/op.h"
 
 namespace hearth::nn {
 

@@ -4,9 +4,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/nn/linear.h"
-#include "hearth/ops/arithmetic.h"
-#include "hearth/ops/dropout.h"
-#include "hearth/ops/linear.h"
+#include "hearth/ops/arithmetic/op.h"
+#include "hearth/ops/dropout/op.h"
+#include "hearth/ops/linear/op.h"
 
 namespace hearth::nn {
 namespace {

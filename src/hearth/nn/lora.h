@@ -11,7 +11,7 @@
 #include "hearth/base/config.h"
 #include "hearth/nn/parameter.h"
 #include "hearth/nn/pass.h"
-#include "hearth/ops/linears.h"
+#include "hearth/ops/linears/op.h"
 
 namespace hearth::nn {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/arithmetic/op.h"
 
 namespace hearth::nn {
 

@@ -1,6 +1,6 @@
 #include "hearth/nn/norm.h"
 
-#include "hearth/ops/norm.h"
+#include "hearth/ops/norm/op.h"
 
 namespace hearth::nn {
 

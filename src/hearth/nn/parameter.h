@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "hearth/ops/gradient_home.h"
-#include "hearth/ops/packed_weight.h"
-#include "hearth/ops/quantized_weight.h"
+#include "hearth/ops/linear/packed_weight.h"
+#include "hearth/ops/quantized_linear/weight.h"
 
 namespace hearth::nn {
 namespace mx = mlx::core;

@@ -6,7 +6,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/nn/init.h"
-#include "hearth/ops/linear.h"
+#include "hearth/ops/linear/op.h"
 
 namespace hearth::nn {
 namespace {

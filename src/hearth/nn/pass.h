@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "hearth/ops/kv_cache.h"
+#include "hearth/ops/kv_cache/op.h"
 #include "hearth/ops/op.h"
-#include "hearth/ops/quantized_weight.h"
+#include "hearth/ops/quantized_linear/weight.h"
 
 namespace hearth::nn {
 namespace mx = mlx::core;

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "hearth/nn/pass.h"
-#include "hearth/ops/rope.h"
+#include "hearth/ops/rope/op.h"
 
 namespace hearth::nn {
 

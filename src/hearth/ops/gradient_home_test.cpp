@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/ops/arithmetic.h"
-#include "hearth/ops/embedding.h"
-#include "hearth/ops/head_loss.h"
-#include "hearth/ops/linears.h"
+#include "hearth/ops/arithmetic/op.h"
+#include "hearth/ops/embedding/op.h"
+#include "hearth/ops/head_loss/op.h"
+#include "hearth/ops/linears/op.h"
 #include "hearth/ops/op_case.h"
 
 namespace hearth::ops {

@@ -5,7 +5,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/kernels/arithmetic.h"
-#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/arithmetic/op.h"
 #include "hearth/ops/in_place_plain.h"
 
 namespace hearth::ops {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/arithmetic/op.h"
 #include "hearth/ops/leaf.h"
 #include "hearth/ops/op_case.h"
 

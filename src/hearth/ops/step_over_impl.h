@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/optimizer_step.h"
+#include "hearth/ops/optimizer_step/op.h"
 
 namespace hearth::ops {
 

@@ -1,4 +1,4 @@
-#include "hearth/ops/adafactor_step.h"
+#include "hearth/ops/adafactor_step/op.h"
 #include "hearth/optim/update_rule.h"
 
 namespace hearth::optim {

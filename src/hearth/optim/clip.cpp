@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/arithmetic/op.h"
 
 namespace hearth::optim {
 

@@ -6,9 +6,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/kernels/arithmetic.h"
-#include "hearth/ops/arithmetic.h"
+#include "hearth/ops/arithmetic/op.h"
 #include "hearth/ops/leaf.h"
-#include "hearth/ops/linear.h"
+#include "hearth/ops/linear/op.h"
 #include "hearth/optim/update_rule.h"
 
 namespace hearth::optim {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/ops/optimizer_step.h"
+#include "hearth/ops/optimizer_step/op.h"
 #include "hearth/optim/optim_config.h"
 
 namespace hearth::optim {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "hearth/serve/api_error.h"
-#include "hearth/serve/listen_socket.h"
+#include "hearth/serve/api/api_error.h"
+#include "hearth/serve/http/listen_socket.h"
 
 namespace hearth::serve {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hearth/serve/api_keys.h"
-#include "hearth/serve/http_message.h"
+#include "hearth/serve/http/http_message.h"
 
 namespace hearth::serve {
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
-#include "hearth/serve/api_error.h"
+#include "hearth/serve/api/api_error.h"
 #include "hearth/serve/service_bench_test.h"
 
 namespace hearth::serve {

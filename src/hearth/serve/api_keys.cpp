@@ -6,7 +6,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
-#include "hearth/serve/http_message.h"
+#include "hearth/serve/http/http_message.h"
 
 namespace hearth::serve {
 namespace {

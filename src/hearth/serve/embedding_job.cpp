@@ -6,7 +6,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/serve/embedding_answer.h"
+#include "hearth/serve/api/embedding_answer.h"
 
 namespace hearth::serve {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/serve/api_error.h"
+#include "hearth/serve/api/api_error.h"
 #include "hearth/serve/generation_job.h"
 #include "hearth/serve/running_job.h"
 

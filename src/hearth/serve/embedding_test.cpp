@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "hearth/serve/embedding_answer.h"
-#include "hearth/serve/embedding_request.h"
+#include "hearth/serve/api/embedding_answer.h"
+#include "hearth/serve/api/embedding_request.h"
 #include "hearth/serve/service_bench_test.h"
 
 namespace hearth::serve {

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "hearth/infer/engine.h"
-#include "hearth/infer/tool_calls.h"
-#include "hearth/serve/answer_writer.h"
-#include "hearth/serve/api_error.h"
-#include "hearth/serve/http_reply.h"
+#include "hearth/infer/engine/engine.h"
+#include "hearth/infer/tools/tool_calls.h"
+#include "hearth/serve/api/answer_writer.h"
+#include "hearth/serve/api/api_error.h"
+#include "hearth/serve/api/response_answer.h"
+#include "hearth/serve/http/http_reply.h"
 #include "hearth/serve/key_shares.h"
 #include "hearth/serve/metrics.h"
-#include "hearth/serve/response_answer.h"
 #include "hearth/serve/running_job.h"
 
 namespace hearth::serve {
@@ -45,7 +45,7 @@ struct JobPlan {
 
 struct JobHost {
   infer::Engine* engine = nullptr;
-  std::shared_ptr<const data::Tokenizer> tokenizer;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<Metrics> metrics;
   std::string_view route;  // as metrics count answers; must outlive the job
   HttpHeaders headers;     // of every answer

@@ -121,7 +121,7 @@ TEST(GenerationJob, AGrammarMayBeginAfterAMark) {
     request.sampling.temperature = 1;
     request.sampling.seed = seed;
     request.logit_bias = {{0, 2.0f}, {1, 2.0f}};
-    request.grammar = infer::grammar_of_regex("(cd|ef)+[.]");
+    request.grammar = text::grammar_of_regex("(cd|ef)+[.]");
     request.grammar_after = "ab";
     std::string text;
     std::promise<infer::Event> end;

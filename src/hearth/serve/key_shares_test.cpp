@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/serve/api_error.h"
+#include "hearth/serve/api/api_error.h"
 
 namespace hearth::serve {
 namespace {

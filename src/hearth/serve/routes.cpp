@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "hearth/serve/api_error.h"
+#include "hearth/serve/api/api_error.h"
 #include "hearth/serve/page_files.h"
 
 namespace hearth::serve {

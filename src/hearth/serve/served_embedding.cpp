@@ -1,7 +1,7 @@
 // From a request for vectors to what the engine is asked for.
 #include <fmt/format.h>
 
-#include "hearth/serve/api_error.h"
+#include "hearth/serve/api/api_error.h"
 #include "hearth/serve/served_model.h"
 
 namespace hearth::serve {

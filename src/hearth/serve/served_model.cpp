@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/serve/api_error.h"
+#include "hearth/serve/api/api_error.h"
+#include "hearth/serve/api/tool_text.h"
 #include "hearth/serve/random_id.h"
-#include "hearth/serve/tool_text.h"
 
 namespace hearth::serve {
 namespace {
@@ -38,7 +38,7 @@ auto as_api_error(const char* param, Body body) {
 }
 
 // Where it must hold (format.strict), what a grammar cannot hold is refused.
-std::shared_ptr<const infer::Grammar> grammar_of(
+std::shared_ptr<const text::Grammar> grammar_of(
     const FormatRequest& format,
     Effort* effort
 ) {
@@ -46,19 +46,19 @@ std::shared_ptr<const infer::Grammar> grammar_of(
   return as_api_error("response_format", [&] {
     switch (format.kind) {
       case Kind::json:
-        return infer::grammar_of_any_json();
+        return text::grammar_of_any_json();
       case Kind::schema:
-        return infer::grammar_of_schema(
+        return text::grammar_of_schema(
             format.schema, {.strict = format.strict, .effort = effort}
         );
       case Kind::regex:
-        return infer::grammar_of_regex(format.source, effort);
+        return text::grammar_of_regex(format.source, effort);
       case Kind::gbnf:
-        return infer::grammar_of_gbnf(format.source, effort);
+        return text::grammar_of_gbnf(format.source, effort);
       case Kind::text:
         break;
     }
-    return std::shared_ptr<const infer::Grammar>();
+    return std::shared_ptr<const text::Grammar>();
   });
 }
 
@@ -172,7 +172,7 @@ void add_choices(
 }
 
 // Of the schemas of tools: one that says "strict" is held strictly anyway.
-infer::GrammarOptions options_of(const ChatRequest& request) {
+text::GrammarOptions options_of(const ChatRequest& request) {
   return {.strict = request.strict, .effort = request.effort};
 }
 

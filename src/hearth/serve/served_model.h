@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "hearth/infer/engine.h"
+#include "hearth/infer/engine/engine.h"
+#include "hearth/serve/api/embedding_request.h"
+#include "hearth/serve/api/response_request.h"
 #include "hearth/serve/embedding_job.h"
-#include "hearth/serve/embedding_request.h"
 #include "hearth/serve/generation_job.h"
-#include "hearth/serve/response_request.h"
 #include "hearth/serve/served_text.h"
 
 namespace hearth::serve {

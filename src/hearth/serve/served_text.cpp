@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/serve/api_error.h"
-#include "hearth/serve/tool_text.h"
+#include "hearth/serve/api/api_error.h"
+#include "hearth/serve/api/tool_text.h"
 
 namespace hearth::serve {
 namespace {
 
-std::size_t longest_token(const data::Tokenizer& tokenizer) {
+std::size_t longest_token(const text::Tokenizer& tokenizer) {
   std::size_t longest = 1;
   const auto limit = static_cast<std::int32_t>(tokenizer.id_limit());
   for (std::int32_t id = 0; id < limit; ++id) {
@@ -33,7 +33,7 @@ auto in_template(Body body) {
     return body();
   } catch (const EffortError&) {
     throw;
-  } catch (const data::TemplateError& e) {
+  } catch (const text::TemplateError& e) {
     throw ApiError(
         400,
         fmt::format(
@@ -63,7 +63,7 @@ bool any_message_has(const ChatRequest& request, const char* key) {
 
 std::vector<Suspect> suspects_of(
     const ChatRequest& request,
-    const data::ChatTemplate& chat
+    const text::ChatTemplate& chat
 ) {
   const auto mentions_one = [&](std::initializer_list<const char*> words) {
     return std::ranges::any_of(words, [&](const char* word) {
@@ -100,12 +100,12 @@ std::vector<Suspect> suspects_of(
   return out;
 }
 
-data::ChatOptions options_of(
+text::ChatOptions options_of(
     const ChatRequest& request,
-    const data::ChatTemplate& chat
+    const text::ChatTemplate& chat
 ) {
   const bool tools = request.tool_choice != ToolChoice::none;
-  data::ChatOptions out;
+  text::ChatOptions out;
   out.add_generation_prompt = !request.continue_final_message;
   out.continue_final_message = request.continue_final_message;
   if (tools) out.tools = request.tools;
@@ -120,7 +120,7 @@ data::ChatOptions options_of(
 
 std::string rendered(
     const ChatRequest& request,
-    const data::ChatTemplate& chat
+    const text::ChatTemplate& chat
 ) {
   return chat.render(request.messages, options_of(request, chat));
 }
@@ -136,7 +136,7 @@ std::string rendered(
 // What changes nothing when it is left out was never going to reach the model.
 void check_all_is_read(
     const ChatRequest& request,
-    const data::ChatTemplate& chat,
+    const text::ChatTemplate& chat,
     const std::string& text
 ) {
   for (const Suspect& suspect : suspects_of(request, chat)) {
@@ -145,7 +145,7 @@ void check_all_is_read(
     suspect.leave_out(without);
     if (rendered(without, chat) == text) refuse_unread(suspect.name);
   }
-  const auto unread = data::unread_message(
+  const auto unread = text::unread_message(
       chat, request.messages, options_of(request, chat), text
   );
   if (unread) refuse_unread(fmt::format("messages[{}].content", *unread));
@@ -154,7 +154,7 @@ void check_all_is_read(
 // What the template makes of all of it.
 std::string read_text(
     const ChatRequest& request,
-    const data::ChatTemplate& chat
+    const text::ChatTemplate& chat
 ) {
   return in_template([&] {
     std::string text = rendered(request, chat);
@@ -185,8 +185,8 @@ std::optional<ChatRequest> put(const ChatRequest& request, const Way& way) {
 }  // namespace
 
 ServedText::ServedText(
-    std::shared_ptr<const data::Tokenizer> tokenizer,
-    std::optional<data::ChatTemplates> templates,
+    std::shared_ptr<const text::Tokenizer> tokenizer,
+    std::optional<text::ChatTemplates> templates,
     std::vector<std::int32_t> stop_ids,
     SpecialText special
 )
@@ -229,7 +229,7 @@ TokenIds ServedText::encoded(
     int most_tokens
 ) const {
   check_size(text, most_tokens, "messages");
-  data::EncodeOptions options{.add_special = false};
+  text::EncodeOptions options{.add_special = false};
   if (mark.empty()) return tokenizer_->encode(text, options);
   const auto specials = [&](const TokenIds& ids) {
     return std::ranges::count_if(ids, [&](std::int32_t id) {
@@ -286,7 +286,7 @@ std::string ServedText::chat_text(const ChatRequest& request) const {
     write_calls_as_text(asked.messages);
     asked.tool_choice = ToolChoice::none;
   }
-  const data::ChatTemplate* chat =
+  const text::ChatTemplate* chat =
       in_template([&] { return &templates_->choose(tools && own); });
   std::exception_ptr first;
   for (const Way& way : kWays) {

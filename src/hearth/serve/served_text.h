@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "hearth/data/chat.h"
-#include "hearth/infer/tool_calls.h"
-#include "hearth/serve/generation_request.h"
-#include "hearth/serve/special_text.h"
+#include "hearth/infer/tools/tool_calls.h"
+#include "hearth/serve/api/generation_request.h"
+#include "hearth/serve/api/special_text.h"
+#include "hearth/text/chat/chat.h"
 
 namespace hearth::serve {
 
@@ -16,13 +16,13 @@ namespace hearth::serve {
 class ServedText {
  public:
   ServedText(
-      std::shared_ptr<const data::Tokenizer> tokenizer,  // never null
-      std::optional<data::ChatTemplates> templates,
+      std::shared_ptr<const text::Tokenizer> tokenizer,  // never null
+      std::optional<text::ChatTemplates> templates,
       std::vector<std::int32_t> stop_ids,
       SpecialText special = SpecialText::plain
   );
 
-  const std::shared_ptr<const data::Tokenizer>& tokenizer() const {
+  const std::shared_ptr<const text::Tokenizer>& tokenizer() const {
     return tokenizer_;
   }
   const std::vector<std::int32_t>& stop_ids() const { return stop_ids_; }
@@ -56,8 +56,8 @@ class ServedText {
       const std::string& param
   ) const;
 
-  std::shared_ptr<const data::Tokenizer> tokenizer_;
-  std::optional<data::ChatTemplates> templates_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::optional<text::ChatTemplates> templates_;
   std::vector<std::int32_t> stop_ids_;
   SpecialText special_;
   SpecialMarks marks_;

@@ -8,7 +8,7 @@
 #include "hearth/base/effort.h"
 #include "hearth/serve/access.h"
 #include "hearth/serve/generation_job.h"
-#include "hearth/serve/http_server.h"
+#include "hearth/serve/http/http_server.h"
 #include "hearth/serve/key_scopes.h"
 #include "hearth/serve/key_shares.h"
 #include "hearth/serve/routes.h"

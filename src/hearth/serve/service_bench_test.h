@@ -6,14 +6,14 @@
 #include <fstream>
 #include <thread>
 
-#include "hearth/infer/fake_runner_test.h"
+#include "hearth/infer/engine/fake_runner_test.h"
+#include "hearth/serve/http/test_client_test.h"
 #include "hearth/serve/service.h"
-#include "hearth/serve/test_client_test.h"
 
 namespace hearth::serve {
 
 // Ids 0 to 25 are a to z, 26 to 30 are . , ! ? and space, 31 ends a text.
-inline std::shared_ptr<const data::Tokenizer> letters_tokenizer() {
+inline std::shared_ptr<const text::Tokenizer> letters_tokenizer() {
   Json vocab = Json::object();
   const std::string letters = "abcdefghijklmnopqrstuvwxyz.,!? ";
   for (std::size_t i = 0; i < letters.size(); ++i) {
@@ -48,19 +48,19 @@ inline std::shared_ptr<const data::Tokenizer> letters_tokenizer() {
         {"vocab", vocab},
         {"merges", Json::array()}}}
   };
-  return data::Tokenizer::from_json(to_json_line(file), "letters");
+  return text::Tokenizer::from_json(to_json_line(file), "letters");
 }
 
 inline const char* const kPlainTemplate =
     "{% for m in messages %}{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}!{% endif %}";
 
-inline data::ChatTemplates template_of(const std::string& source) {
+inline text::ChatTemplates template_of(const std::string& source) {
   const auto path =
       std::filesystem::temp_directory_path() /
       ("hearth_serve_test_" + std::to_string(getpid()) + ".jinja");
   std::ofstream(path) << source;
-  auto made = data::ChatTemplates::load(path.string());
+  auto made = text::ChatTemplates::load(path.string());
   std::filesystem::remove(path);
   return made;
 }
@@ -85,7 +85,7 @@ struct ServiceBench {
                 o.engine
             )
         ) {
-    std::optional<data::ChatTemplates> templates;
+    std::optional<text::ChatTemplates> templates;
     if (!o.chat_template.empty()) templates = template_of(o.chat_template);
     const auto shared = std::make_shared<const ServedText>(
         letters_tokenizer(), std::move(templates), std::vector<std::int32_t>{},

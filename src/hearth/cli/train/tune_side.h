@@ -1,0 +1,56 @@
+#pragma once
+// One side of a tuning: a recipe on a device, whose settings are measured one
+// after another. Keeps the session open while it serves.
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "hearth/cli/command.h"
+#include "hearth/train/loop/session.h"
+#include "hearth/train/plan/planner.h"
+#include "hearth/train/plan/tuning.h"
+
+namespace hearth::cli {
+
+class TuneSide {
+ public:
+  // What is measured is bounded in memory by the machine's budget.
+  TuneSide(const Context& context, train::Recipe recipe);
+  ~TuneSide();
+
+  const train::Recipe& recipe() const { return recipe_; }
+  const train::PlanMachine& machine() const { return machine_; }
+  std::int64_t step_rows() const;
+
+  std::size_t predict(const train::Setting& setting) const;
+  // The time of an update is that of its micro-batches, of which two are run,
+  // and of the optimiser. Throws Interrupted after Ctrl-C.
+  train::TuneRow measure(const train::Setting& setting);
+  // Held-out loss after training on so many tokens from the start, with a
+  // progress line; nothing without held-out data. Throws Interrupted.
+  std::optional<double> valid_loss(
+      const train::Setting& setting,
+      std::uint64_t tokens
+  );
+  // Lets go of the model.
+  void close();
+
+ private:
+  const Context& context_;
+  train::Recipe recipe_;
+  train::PlannedModel model_;
+  train::PlanMachine machine_;
+  std::unique_ptr<train::Session> session_;
+
+  train::Session& session_for(const train::Setting& setting);
+  train::Recipe settled(const train::Setting& setting) const;
+  std::size_t bytes_of(const train::Recipe& recipe, int threads) const;
+};
+
+// The recipe as the setting has it.
+train::Recipe apply_setting(
+    const train::Recipe& recipe,
+    const train::Setting& setting
+);
+
+}  // namespace hearth::cli

@@ -1,0 +1,44 @@
+#pragma once
+// The parameters of a loaded model as addresses. One that is missing, or held
+// in a form that the kernels here do not read, is not an error: whole() says
+// so, and the graph runs the model.
+#include <string>
+
+#include "hearth/infer/cpu/model.h"
+
+namespace hearth::infer {
+
+class CpuReader {
+ public:
+  // Numbers that the model holds in another form go to `to`, which notes
+  // whether any matrix was quantised.
+  CpuReader(
+      const models::LoadedModel& model,
+      const LoraSets& adapters,
+      CpuModel& to
+  );
+
+  bool whole() const { return whole_; }
+  void miss() { whole_ = false; }
+
+  const float* vector(const nn::Parameter* p);
+  const float* vector(const std::string& name);
+  CpuNorm norm(const std::string& name);
+  CpuMatrix matrix(const nn::Parameter& p, const float* bias = nullptr);
+  // With its bias and what the adapters have for it.
+  CpuMatrix linear(const nn::Linear& linear);
+  CpuTable table(const nn::Parameter* p);
+  CpuTable table(const std::string& name);
+
+ private:
+  const models::LoadedModel& model_;
+  const nn::ParameterSet& set_;
+  const LoraSets& adapters_;
+  CpuModel& to_;
+  bool whole_ = true;
+
+  const float* plus_one(const float* weight, std::size_t size);
+  CpuLora lora(const nn::LoraSet& set, const std::string& name);
+};
+
+}  // namespace hearth::infer

@@ -1,0 +1,108 @@
+#pragma once
+// One request while it is answered: its tokens so far, how the next is chosen,
+// and what its listener has heard. Knows no other request and no runner.
+#include "hearth/infer/engine/engine.h"
+#include "hearth/infer/engine/prefix_cache.h"
+#include "hearth/infer/text_out.h"
+#include "hearth/text/grammar/whole_beginnings.h"
+
+namespace hearth::infer {
+
+class Job {
+ public:
+  // vocabulary is what a grammar's masks are over; without a grammar it may be
+  // null. Throws UsageError for options that cannot be.
+  Job(RequestId id,
+      Request request,
+      Listener listener,
+      std::shared_ptr<const text::Tokenizer> tokenizer,
+      const std::shared_ptr<const text::GrammarVocabulary>& vocabulary =
+          nullptr,
+      // What the grammar's first use counts to; needed here alone.
+      Effort* effort = nullptr);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  RequestId id() const { return id_; }
+  const Request& request() const { return request_; }
+  // The prompt and what was made after it.
+  const std::vector<std::int32_t>& tokens() const { return tokens_; }
+  int length() const { return static_cast<int>(tokens_.size()); }
+  int prompt_length() const { return static_cast<int>(request_.prompt.size()); }
+  PrefixGroup prefix_group() const {
+    return {request_.adapter, request_.scope};
+  }
+  int made() const { return length() - prompt_length(); }
+
+  // Rows of prompt log probabilities that are still to come begin after this
+  // many tokens of the prompt; -1 when none are.
+  int scored() const;
+  // Logits after each of the prompt's tokens from scored() on, one row each.
+  void score_prompt(std::span<const float> rows, int vocabulary);
+  // Hidden states of the prompt's next tokens. With the last of them the
+  // listener hears the vector, and the end.
+  void take_states(std::span<const float> rows, int width);
+  // Nothing of the prompt may be passed over, though it be known already.
+  bool feeds_all() const { return scored() >= 0 || pooler_.has_value(); }
+  // The prompt will be fed again from its beginning.
+  void start_over();
+
+  // Chooses the next token from the logits after the last one, tells the
+  // listener, and returns whether that was the last. limit: tokens that the
+  // sequence may have.
+  bool take(std::span<const float> logits, int limit);
+
+  // Tells the listener, once; later calls do nothing.
+  void end(Finish finish);
+  // The same for what failed, with the hint of an Error; by what the request
+  // asked for, or not.
+  void fail(const std::exception& why, bool request_at_fault = false);
+  bool ended() const { return ended_; }
+
+  // Draws guesses as it draws tokens.
+  Sampler& sampler() { return sampler_; }
+
+  // Where it stands with the runner; the scheduler's.
+  SequenceId sequence = -1;
+  int cached = 0;   // tokens of the prompt that came from the prefix cache
+  int guesses = 0;  // worth making in the next step; grows with their success
+
+ private:
+  RequestId id_;
+  Request request_;
+  Listener listener_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  Sampler sampler_;
+  TextOut text_;
+  std::optional<text::GrammarState> grammar_;
+  // The text that is held to it, where stop strings are looked for.
+  std::optional<text::grammar::WholeBeginnings> whole_;
+  bool held_to_grammar_ = false;
+  std::string before_grammar_;  // the end of the free text
+  // Bytes of text so far, and before what is held to the grammar.
+  std::size_t text_size_ = 0, grammar_begins_ = 0;
+  std::vector<float> masked_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<GeneratedToken> scored_;
+  std::optional<Pooler> pooler_;
+  bool ended_ = false;
+
+  text::StopText::MayEnd end_of_text();
+  std::int32_t pick(std::span<const float> logits);
+  void follow_grammar(std::int32_t id);
+  void read_held_text();
+  void tell(const Event& event);
+  void tell_end(Event event);
+  void tell_prompt();
+};
+
+// What a request must be; throws UsageError. limit: tokens that fit, the
+// model's context or what the pool holds of it.
+void check_request(
+    const Request& request,
+    int vocabulary,
+    int context,
+    int limit
+);
+
+}  // namespace hearth::infer

@@ -1,0 +1,101 @@
+#pragma once
+// Which sequence is fed what in each step of the runner, and what happens when
+// its pages run out. One thread; the engine puts it on its own.
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "hearth/infer/engine/job.h"
+#include "hearth/infer/engine/prefix_cache.h"
+#include "hearth/infer/engine/prefix_store.h"
+#include "hearth/infer/engine/speculator.h"
+
+namespace hearth::infer {
+
+class Scheduler {
+ public:
+  // speculator may be null: nothing is guessed.
+  Scheduler(
+      Runner& runner,
+      const EngineOptions& options,
+      std::unique_ptr<Speculator> speculator = nullptr
+  );
+  // Ends what is left as cancelled.
+  ~Scheduler();
+
+  void add(std::unique_ptr<Job> job);
+  void cancel(RequestId id);
+  // A held job is fed nothing. It keeps its sequence while nobody else needs
+  // the pages, and no place in the batch.
+  void hold(RequestId id);
+  void go_on(RequestId id);
+  bool idle() const { return waiting_.empty() && running_.empty(); }
+  // Admits what fits, feeds every running sequence once and hands its tokens
+  // out. Whatever fails ends the requests it concerns, never more.
+  void step();
+
+  void set_max_batch(int sequences);
+  // Tokens that one sequence may have.
+  int limit() const { return limit_; }
+  // All but the requests that were not yet added.
+  EngineStats stats() const;
+
+ private:
+  // Fewer tokens in common are not worth a fork.
+  static constexpr int kLeastShared = 16;
+
+  using JobPtr = std::unique_ptr<Job>;
+  struct Feed {
+    Job* job;
+    int tokens;  // of those that are not fed yet
+    LogitsOf logits;
+    std::vector<std::int32_t> guesses = {};  // fed after them
+  };
+  struct Beginning {
+    PrefixCache::Match match;
+    // Another running sequence is about to hold more of it.
+    bool wait = false;
+  };
+
+  Runner& runner_;
+  EngineOptions options_;
+  PrefixCache cache_;
+  std::unique_ptr<PrefixStore> store_;  // null: nothing is kept on disk
+  std::unique_ptr<Speculator> speculator_;
+  int limit_;
+  // A step that was refused memory runs with fewer until one of them ends.
+  std::size_t batch_, most_running_;
+  std::size_t batch_guessed_;
+  std::deque<JobPtr> waiting_;
+  std::vector<JobPtr> running_;  // in the order they were admitted
+  std::vector<JobPtr> held_;
+  EngineStats counts_;
+  // When each scope last had a turn.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> turns_;
+  std::uint64_t turn_ = 0;
+
+  int pending(const Job& job) const;
+  int pages_committed() const;
+  Beginning beginning_of(const Job& job);
+  void bring_from_disk(const Job& job, PrefixCache::Match& match);
+  bool make_room(int pages, SequenceId except);
+  void admit();
+  // Puts to the front of the queue who is next.
+  void choose_next();
+  bool admit_first();
+  SequenceId begin(const Job& job, PrefixCache::Match& match);
+  std::vector<Feed> plan() const;
+  void add_guesses(std::vector<Feed>& feeds);
+  void secure_pages(std::vector<Feed>& feeds);
+  void preempt_last();
+  void run(const std::vector<Feed>& feeds);
+  void hand_out(const Feed& feed, std::span<const float> rows);
+  void check_guesses(const Feed& feed, std::span<const float> rows);
+  void fail(const std::vector<Feed>& feeds, const std::exception& why);
+  void retire();
+  void put_away(Job& job);
+  bool close_a_held_one();
+  void close(Job& job);
+};
+
+}  // namespace hearth::infer

@@ -1,0 +1,93 @@
+// The definitions of activations and gates, in MLX's own ops.
+#include <cmath>
+
+#include "hearth/ops/gate/op.h"
+
+namespace hearth::ops {
+namespace {
+
+// Scalars take x's dtype, as MLX would turn float64 into float32 otherwise.
+struct Calculator {
+  mx::Dtype dtype;
+  mx::StreamOrDevice s;
+  mx::array number(double v) const { return mx::array(v, dtype); }
+  mx::array times(const mx::array& a, const mx::array& b) const {
+    return mx::multiply(a, b, s);
+  }
+  mx::array times(double a, const mx::array& b) const {
+    return times(number(a), b);
+  }
+  mx::array plus(double a, const mx::array& b) const {
+    return mx::add(number(a), b, s);
+  }
+};
+
+// MLX's sigmoid is of single precision inside even for float64.
+mx::array sigmoid(const Calculator& c, const mx::array& x) {
+  if (x.dtype() != mx::float64) return mx::sigmoid(x, c.s);
+  return c.times(0.5, c.plus(1, mx::tanh(c.times(0.5, x), c.s)));
+}
+
+mx::array gelu_tanh(const Calculator& c, const mx::array& x) {
+  const auto cube = c.times(x, c.times(x, x));
+  const auto u = mx::add(x, c.times(0.044715, cube), c.s);
+  const auto t = mx::tanh(c.times(std::sqrt(2 / M_PI), u), c.s);
+  return c.times(c.times(0.5, x), c.plus(1, t));
+}
+
+mx::array act(
+    const mx::array& x,
+    Activation a,
+    float beta,
+    mx::StreamOrDevice s
+) {
+  const Calculator c{x.dtype(), s};
+  switch (a) {
+    case Activation::silu:
+      return c.times(x, sigmoid(c, c.times(beta, x)));
+    case Activation::gelu:
+      return c.times(
+          c.times(0.5, x), c.plus(1, mx::erf(c.times(M_SQRT1_2, x), s))
+      );
+    case Activation::gelu_tanh:
+      return gelu_tanh(c, x);
+    case Activation::relu:
+      return mx::maximum(x, c.number(0), s);
+    case Activation::sigmoid:
+      return sigmoid(c, x);
+    case Activation::tanh:
+      return mx::tanh(x, s);
+    case Activation::mish:
+      return c.times(x, mx::tanh(mx::logaddexp(x, c.number(0), s), s));
+  }
+  return x;
+}
+
+}  // namespace
+
+mx::array activate_reference(
+    const mx::array& x,
+    Activation a,
+    float beta,
+    mx::StreamOrDevice s
+) {
+  return mx::astype(act(wide(x, s), a, beta, s), x.dtype(), s);
+}
+
+mx::array partial_gate_reference(
+    const mx::array& value,
+    const mx::array& gate,
+    const mx::array& alpha,
+    PartialGate form,
+    mx::StreamOrDevice s
+) {
+  const auto g = act(wide(gate, s), form.act, form.beta, s);
+  auto v = wide(value, s);
+  if (form.tanh_value) v = mx::tanh(v, s);
+  const auto a = wide(alpha, s);
+  const auto rest = mx::subtract(mx::array(1, a.dtype()), a, s);
+  const auto mixed = mx::add(mx::multiply(a, g, s), rest, s);
+  return mx::astype(mx::multiply(v, mixed, s), value.dtype(), s);
+}
+
+}  // namespace hearth::ops

@@ -1,0 +1,137 @@
+// Sizes are {tokens, outputs, inputs}; fake_quant's are {rows, cols}. The
+// weight is an input in float32, quantised by `run` and, by MLX, in the
+// reference.
+#include <cmath>
+#include <deque>
+
+#include "hearth/ops/fake_quant/op.h"
+#include "hearth/ops/op_case.h"
+#include "hearth/ops/quantized_linear/op.h"
+
+namespace hearth::ops {
+namespace {
+
+using kernels::ScaleType;
+
+mx::array rounded_by_mlx(const mx::array& w, const QuantFormat& f) {
+  const auto cpu = mx::Device::cpu;
+  const auto q = mx::quantize(
+      mx::astype(w, mx::float32, cpu), f.group, f.bits, "affine", {}, cpu
+  );
+  return mx::dequantize(
+      q[0], q[1], q[2], f.group, f.bits, "affine", {}, {}, cpu
+  );
+}
+
+// w quantised once, however often a case is run with it: a bench goes round a
+// few weights.
+const QuantizedWeight& quantized_once(
+    const mx::array& w,
+    const QuantFormat& format
+) {
+  struct Entry {
+    mx::array source;
+    QuantizedWeight weight;
+  };
+  static std::deque<Entry> entries;
+  for (const Entry& e : entries) {
+    if (e.source.id() == w.id() && e.weight.format() == format) return e.weight;
+  }
+  constexpr std::size_t kMost = 8;
+  if (entries.size() == kMost) entries.pop_front();
+  entries.push_back({w, QuantizedWeight::quantize(w, format)});
+  return entries.back().weight;
+}
+
+OpCase linear_case(const QuantFormat& format, QuantCompute compute) {
+  OpCase c;
+  const bool exact = compute == QuantCompute::kExact;
+  c.name = "quantized_linear_" + std::to_string(format.bits) + "bit_" +
+           (exact ? "exact" : "int8");
+  c.primitives = {
+      "QuantizedLinear", "QuantizedLinearGrad", "pack_quantized", "quantize"
+  };
+  c.sizes = {{2, 5, 64}, {1, 1, 64}, {1, 70, 192}, {7, 33, 128}, {40, 70, 320}};
+  c.bench_sizes = {{512, 4096, 4096}};
+  if (!exact) c.peak = "int8";
+  c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
+    const float scale = 1 / std::sqrt(static_cast<float>(n[2]));
+    return Arrays{
+        normal_input({n[0], n[2]}, t, seed),
+        normal_input({n[1], n[2]}, at_least_float32(t), seed + 1, scale)
+    };
+  };
+  c.run = [format, compute](const Arrays& v) {
+    return Arrays{
+        quantized_linear(v[0], quantized_once(v[1], format), compute)
+    };
+  };
+  c.reference = [format](const Arrays& v) {
+    return Arrays{
+        quantized_linear_reference(v[0], rounded_by_mlx(v[1], format))
+    };
+  };
+  c.differentiable = {0};
+  // Rows of W have norm one, so y and what rounding x to 1/127 of its largest
+  // (about 3) does to it are known: a standard deviation of 0.007.
+  c.float32 = {
+      exact ? Tolerance{2e-6, 2e-6} : Tolerance{0.04, 0}, {4e-6, 4e-6}
+  };
+  c.bfloat16 = {
+      exact ? Tolerance{1e-5, 4e-3} : Tolerance{0.04, 4e-3}, {1e-5, 4e-3}
+  };
+  // The weight may not be spoiled, and int8 spreads NaN over a row; see
+  // quantized_linear_test.cpp.
+  c.check_special_values = false;
+  c.forward_work = [format](const Size& n, mx::Dtype t) {
+    const double weights = n[1] * static_cast<double>(format.row_bytes(n[2]));
+    const double vectors = double(n[0]) * (n[1] + n[2]);
+    return Work{
+        weights + vectors * double(mx::size_of(t)), 2.0 * n[0] * n[1] * n[2]
+    };
+  };
+  c.gradient_work = c.forward_work;
+  return c;
+}
+
+OpCase fake_quant_case() {
+  const QuantFormat format = QuantFormat::affine(4, 32, ScaleType::kF32);
+  OpCase c;
+  c.name = "fake_quant_4bit";
+  c.primitives = {"FakeQuant"};
+  c.dtypes = {mx::float32};
+  c.sizes = {{2, 32}, {1, 64}, {33, 96}, {70, 1024}};
+  c.bench_sizes = {{8192, 4096}};
+  c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
+    return Arrays{normal_input({n[0], n[1]}, t, seed)};
+  };
+  c.run = [format](const Arrays& v) {
+    return Arrays{fake_quant(v[0], format)};
+  };
+  c.reference = [format](const Arrays& v) {
+    return Arrays{rounded_by_mlx(v[0], format)};
+  };
+  // Exactly MLX's rounding. Straight through is no derivative of it, so there
+  // is nothing to difference; fake_quant_test.cpp looks at the gradient.
+  c.float32 = {{0, 0}, {0, 0}};
+  c.check_special_values = false;
+  c.forward_work = [](const Size& n, mx::Dtype t) {
+    return Work{2.0 * n[0] * n[1] * double(mx::size_of(t)), 0};
+  };
+  return c;
+}
+
+}  // namespace
+
+std::vector<OpCase> quant_cases() {
+  std::vector<OpCase> all;
+  for (const int bits : {4, 8}) {
+    const QuantFormat f = QuantFormat::affine(bits, 64, ScaleType::kF32);
+    all.push_back(linear_case(f, QuantCompute::kExact));
+    all.push_back(linear_case(f, QuantCompute::kInt8));
+  }
+  all.push_back(fake_quant_case());
+  return all;
+}
+
+}  // namespace hearth::ops

@@ -1,0 +1,115 @@
+// A weight as a GPU holds it, and the product there. Both are of MLX's own ops,
+// so that a CPU can run them on what a GPU's stream would be given.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
+#include "hearth/ops/op_case.h"
+#include "hearth/ops/quantized_linear/op.h"
+
+namespace hearth::ops {
+namespace {
+
+// Nothing runs on it: it says whom the weight is for.
+mx::Stream gpu_stream() {
+  return mx::Stream(0, mx::Device::gpu);
+}
+
+// x W^T in double, from the weights as they are read back on a CPU.
+std::vector<double> product(const mx::array& x, const mx::array& w) {
+  const int rows = x.shape(0), out = w.shape(0), n = w.shape(1);
+  std::vector<double> y;
+  for (int r = 0; r < rows; ++r) {
+    for (int o = 0; o < out; ++o) {
+      double sum = 0;
+      for (int i = 0; i < n; ++i) {
+        sum += double{x.data<float>()[r * n + i]} *
+               double{w.data<float>()[o * n + i]};
+      }
+      y.push_back(sum);
+    }
+  }
+  return y;
+}
+
+class QuantizedGpu : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { mx::set_default_device(mx::Device::cpu); }
+};
+
+TEST_P(QuantizedGpu, ProductIsTheWeightsTimesX) {
+  const auto format = QuantFormat::parse(GetParam());
+  const auto w = normal_input({24, 512}, mx::float32, 8, 0.05f);
+  const auto here = QuantizedWeight::quantize(w, format);
+  const auto there = QuantizedWeight::quantize(w, format, gpu_stream());
+  EXPECT_TRUE(here.packed());
+  EXPECT_FALSE(there.packed()) << "what a GPU holds no CPU kernel reads";
+  auto wide = here.dequantize(mx::float32);
+  auto x = normal_input({5, 512}, mx::float32, 7);
+  mx::eval(wide, x);
+  const auto want = product(x, wide);
+  // Formats that MLX has no product for are widened to eight bits of mantissa.
+  const bool affine = format.kind == kernels::QuantKind::kAffine;
+  const double near = affine ? 1e-4 : 0.02;
+  auto y = there.gpu_product(x, mx::Device::cpu);
+  y.eval();
+  ASSERT_EQ(y.shape(), (mx::Shape{5, 24}));
+  EXPECT_EQ(y.dtype(), mx::float32);
+  double largest = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_NEAR(y.data<float>()[i], want[i], near) << i;
+    largest = std::max(largest, std::abs(want[i]));
+  }
+  EXPECT_GT(largest, 1);
+  // Activations keep their type, whatever the weight is held in.
+  const auto half =
+      there.gpu_product(mx::astype(x, mx::bfloat16), mx::Device::cpu);
+  EXPECT_EQ(half.dtype(), mx::bfloat16);
+}
+
+TEST_P(QuantizedGpu, ArraysComeBackBitForBit) {
+  const auto format = QuantFormat::parse(GetParam());
+  const auto w = normal_input({24, 512}, mx::float32, 8, 0.05f);
+  const auto here = QuantizedWeight::quantize(w, format).arrays();
+  const auto there =
+      QuantizedWeight::quantize(w, format, gpu_stream()).arrays();
+  EXPECT_TRUE(mx::array_equal(here.codes, there.codes).item<bool>());
+  ASSERT_EQ(here.scales.has_value(), there.scales.has_value());
+  if (here.scales) {
+    EXPECT_TRUE(mx::array_equal(*here.scales, *there.scales).item<bool>());
+  }
+  ASSERT_EQ(here.biases.has_value(), there.biases.has_value());
+  if (here.biases) {
+    EXPECT_TRUE(mx::array_equal(*here.biases, *there.biases).item<bool>());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats,
+    QuantizedGpu,
+    testing::Values(
+        "affine4-g64-f32",
+        "affine8-g32-f32",
+        "q8_0",
+        "q4_k",
+        "q6_k",
+        "int8-channel-f32",
+        "int4-g32-f16"
+    )
+);
+
+// Neither side takes the other's.
+TEST(QuantizedGpuHeld, IsRefusedOnTheOtherSide) {
+  mx::set_default_device(mx::Device::cpu);
+  const auto w = normal_input({8, 64}, mx::float32, 8);
+  const auto x = normal_input({2, 64}, mx::float32, 7);
+  const auto format = QuantFormat::parse("affine4-g64-f32");
+  const auto here = QuantizedWeight::quantize(w, format);
+  EXPECT_THROW(here.gpu_product(x, mx::Device::cpu), UsageError);
+  const auto there = QuantizedWeight::quantize(w, format, gpu_stream());
+  EXPECT_THROW(quantized_linear(x, there), UsageError);
+}
+
+}  // namespace
+}  // namespace hearth::ops

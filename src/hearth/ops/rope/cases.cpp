@@ -1,0 +1,54 @@
+// Sizes are {batch, length, heads, head_dim, turned dims}.
+#include "hearth/ops/op_case.h"
+#include "hearth/ops/rope/op.h"
+
+namespace hearth::ops {
+namespace {
+
+OpCase rope_case(std::string name, RopePairs pairs) {
+  OpCase c;
+  c.name = std::move(name);
+  c.primitives = {"Rope"};
+  c.sizes = {
+      {1, 3, 2, 6, 6},
+      {1, 1, 1, 2, 2},
+      {2, 5, 3, 34, 26},
+      {2, 33, 4, 64, 64},
+      {3, 50, 6, 80, 40}
+  };
+  c.bench_sizes = {{64, 1024, 16, 64, 64}};
+  c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
+    RopeConfig config;
+    config.dims = n[4];
+    return Arrays{
+        normal_input({n[0], n[1], n[2], n[3]}, t, seed),
+        integer_input({n[0], n[1]}, 4 * n[1], seed + 1),
+        rope_table(rope_frequencies(config), 4 * n[1])
+    };
+  };
+  c.run = [pairs](const Arrays& v) {
+    return Arrays{rope(v[0], v[1], v[2], pairs)};
+  };
+  c.reference = [pairs](const Arrays& v) {
+    return Arrays{rope_reference(v[0], v[1], v[2], pairs)};
+  };
+  c.differentiable = {0};
+  c.float32 = {{1e-6, 1e-6}, {1e-6, 1e-6}};
+  c.bfloat16 = {{1e-3, 8e-3}, {1e-3, 8e-3}};
+  c.forward_work = c.gradient_work = [](const Size& n, mx::Dtype t) {
+    const double all = double(n[0]) * n[1] * n[2] * n[3];
+    return Work{2 * all * double(mx::size_of(t)), 3 * all};
+  };
+  return c;
+}
+
+}  // namespace
+
+std::vector<OpCase> rope_cases() {
+  return {
+      rope_case("rope_halves", RopePairs::halves),
+      rope_case("rope_interleaved", RopePairs::interleaved)
+  };
+}
+
+}  // namespace hearth::ops

@@ -1,0 +1,181 @@
+#pragma once
+// The one loop. It draws batches, sums gradients, updates, validates, saves and
+// survives; what is minimised, on what data and over which parameters is the
+// session's business.
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "hearth/optim/loss_scale.h"
+#include "hearth/optim/optimizer.h"
+#include "hearth/train/loop/checkpoint.h"
+#include "hearth/train/loop/health.h"
+#include "hearth/train/loop/metrics_log.h"
+#include "hearth/train/loop/run_directory.h"
+#include "hearth/train/loop/save_schedule.h"
+#include "hearth/train/loop/session.h"
+#include "hearth/train/plan/batch_policy.h"
+#include "hearth/train/step/gradient.h"
+
+namespace hearth::train {
+
+// One line of metrics.jsonl.
+struct StepMetrics {
+  std::int64_t step = 0, steps = 0;
+  std::uint64_t tokens = 0;  // seen so far
+  double loss = 0, lr = 0, grad_norm = 0;
+  std::optional<double> smoothed;  // of the steps that were applied
+  double tokens_per_s = 0;
+  std::optional<double> share_of_peak;
+  std::size_t memory = 0;  // peak of the step, bytes
+  double stall_ms = 0;
+  std::uint32_t rows = 0, length = 0;
+  bool skipped = false;
+  std::optional<double> valid_loss, valid_accuracy;
+  std::optional<double> loss_scale;  // in float16
+
+  Json to_json() const;
+};
+
+struct TrainHooks {
+  std::function<void(const StepMetrics&)> on_step;
+  // Told during a validation what share of it is done, after which of how many
+  // steps.
+  std::function<void(double share, std::int64_t step, std::int64_t steps)>
+      on_validation;
+  std::function<void(const std::string&)> note;
+  // What went wrong and was lived with; a note where there is no such hook.
+  std::function<void(const std::string&)> warn;
+  // Asked after each step and within a validation; true saves and throws
+  // Interrupted.
+  std::function<bool()> stop;
+  // GFLOP/s of this machine in the run's precision; 0 where not measured.
+  double peak_gflops = 0;
+  // Rows of a micro-batch, of the longest length, to begin with and at most; 0:
+  // as the recipe has it.
+  std::uint32_t rows = 0, most_rows = 0;
+};
+
+struct TrainResult {
+  std::int64_t steps = 0;
+  std::uint64_t tokens = 0;
+  std::optional<double> train_loss;      // none before the first applied step
+  std::optional<double> valid_loss;      // the last one
+  std::optional<double> valid_accuracy;  // of preference pairs
+  std::optional<double> best_valid_loss;
+  std::int64_t best_step = 0;
+  std::optional<double> tokens_per_s;  // none when no step was made
+  std::optional<double> share_of_peak;
+  std::size_t peak_bytes = 0;  // 0 when no step was made
+  bool stopped_early = false;
+  // Why its last weights are of no use; empty when nothing is wrong.
+  std::string diverged;
+  std::vector<std::string> warnings;  // what went wrong and was lived with
+};
+
+class Trainer {
+ public:
+  Trainer(Session& session, RunDirectory& run, TrainHooks hooks);
+
+  // Goes on from the newest valid checkpoint of the run. False when there is
+  // none; throws Error when there are some and none of them is valid, and
+  // UsageError when the recipe ends before it or the base is not the run's.
+  bool resume();
+  TrainResult run();
+  // After the run: the weights of the best validation, if they are not those
+  // it ended with. False when they cannot be had; the last ones stand then.
+  bool restore_best();
+  // All that was warned of so far.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  Session& session_;
+  RunDirectory& run_;
+  TrainHooks hooks_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<data::Loader> loader_;
+  BatchPolicy policy_;
+  Health health_;
+  optim::LossScale loss_scale_;
+  std::string base_;  // names the frozen weights; empty: there are none
+  std::unique_ptr<MetricsLog> metrics_, events_;
+  data::Batch batch_;
+
+  std::int64_t step_ = 0;
+  std::int64_t discarded_ = 0;  // batches of steps that were rolled back
+  std::int64_t proven_ = -1;    // step that was last rolled back to; -1: none
+  std::int64_t steps_;          // set from what stands above
+  std::uint64_t tokens_ = 0;
+  std::optional<double> loss_, smoothed_, valid_, accuracy_;
+  double best_valid_ = std::numeric_limits<double>::infinity();
+  std::int64_t best_step_ = 0, since_best_ = 0;
+  Json measured_;  // what the best's loss is of
+  long event_lines_ = 0;
+  // The line of a step whose validation was interrupted.
+  Json unvalidated_;
+  SaveSchedule saves_;
+  bool told_nothing_scored_ = false;
+  std::uint64_t kept_tokens_ = 0;  // of the micro-batches of the last pass
+  std::size_t peak_ = 0;
+  std::int64_t made_ = 0;  // steps of this process
+  double seconds_ = 0, timed_tokens_ = 0, first_rate_ = 0;
+  HealthVerdict verdict_;  // of the last step
+  std::vector<std::string> warnings_;
+
+  // trainer_step.cpp
+  StepMetrics train_step();
+  // Before passes of micro-batches of so many tokens: gives back what passes of
+  // another size have left to be used again.
+  void make_room_for(std::uint64_t tokens);
+  void note_speed(StepMetrics& m, double seconds);
+  // Whether to apply the update, after the health check has seen it.
+  bool healthy(const Gradients& g, double mean_loss, double norm);
+  // As a factor of the mean loss, as the recipe has it.
+  double scale_of_mean() const;
+  std::size_t peak_of_step() const;
+  bool scales_loss() const { return session_.compute == mx::float16; }
+  // Whether gradients went beyond float16 and a smaller scale of the loss is
+  // the answer.
+  bool overflowed(double mean_loss, double norm);
+  // `scaled` is what the sums are divided by to be means of the loss.
+  void apply(const Gradients& g, double scaled, double norm, double lr);
+  double learning_rate() const;
+  // Moves scheduled gates to where they stand after so many steps.
+  void set_gates(std::int64_t step);
+
+  // trainer_state.cpp
+  void save();
+  Json state() const;
+  void restore(const Checkpoint& checkpoint);
+  void restore_cut(const Json& state);
+  // Throws UsageError when the checkpoint is of another base.
+  void check_base(const Checkpoint& checkpoint) const;
+  // best.json says what the loop knows, as far as its checkpoint is there and
+  // the losses that follow can be compared with its own.
+  void settle_best();
+  void forget_best(const std::string& why);
+  LatestCheckpoint before_trouble();
+  void roll_back();
+  void start_anew();
+  [[noreturn]] void give_up();
+
+  // trainer.cpp
+  void open_logs();
+  void after_step(StepMetrics& m);
+  // Adds the loss to the step's line; throws Interrupted, having saved.
+  void validate_now(Json& line);
+  void validate_late();
+  std::int64_t count_steps() const;
+  // The step it ends with.
+  std::int64_t end() const;
+  bool early() const;
+  bool stop_asked() const { return hooks_.stop && hooks_.stop(); }
+  [[noreturn]] void interrupt() const;
+  TrainResult result() const;
+  void note(const std::string& text) const;
+  void warn(const std::string& text);
+};
+
+}  // namespace hearth::train

@@ -1,0 +1,17 @@
+#pragma once
+// The smallest change to a recipe that would make it fit.
+#include <functional>
+#include <string>
+
+#include "hearth/train/recipe/recipe.h"
+
+namespace hearth::train {
+
+// One change as overrides to type, or several where no single one is enough;
+// empty when nothing helps.
+std::string smallest_change(
+    const Recipe& recipe,
+    const std::function<bool(const Recipe&)>& fits
+);
+
+}  // namespace hearth::train

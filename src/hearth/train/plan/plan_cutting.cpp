@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "hearth/ops/execution.h"
+#include "hearth/train/loop/session.h"
+#include "hearth/train/plan/plan_cutting_impl.h"
+
+namespace hearth::train {
+namespace {
+
+// Products are at their best from a few thousand tokens on, and memory grows
+// with every one.
+constexpr std::int64_t kUsualMicroTokens = 8192;
+// Below so many tokens computing blocks again costs less than small products.
+constexpr std::int64_t kLeastMicroTokens = 1024;
+
+}  // namespace
+
+BatchChoice batch_choice(const Recipe& recipe) {
+  BatchChoice b;
+  const auto length = recipe.longest();
+  b.all = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(recipe.step_tokens()) / length
+  );
+  const auto& t = recipe.train;
+  std::int64_t rows = t.micro_batch_size;
+  if (rows == 0 && t.gradient_accumulation_steps > 0) {
+    rows = (b.all + t.gradient_accumulation_steps - 1) /
+           t.gradient_accumulation_steps;
+  }
+  b.pinned = rows > 0 || !t.dynamic_batch;
+  if (rows == 0) {
+    rows = std::clamp<std::int64_t>(kUsualMicroTokens / length, 1, b.all);
+  }
+  b.rows = std::min(rows, b.all);
+  return b;
+}
+
+MemoryQuestion Cutting::question(
+    std::int64_t rows,
+    const CutPolicy& policy
+) const {
+  const Recipe& r = recipe_;
+  MemoryQuestion q;
+  q.model = model_.config;
+  if (r.lora) q.quantized = model_.quantized;
+  q.bf16 = r.train.precision != "fp32";
+  q.lora = r.lora;
+  q.optim = r.optim;
+  q.preference = r.train.objective == "dpo";
+  q.label_smoothing = static_cast<float>(r.train.label_smoothing);
+  q.step_tokens = static_cast<std::int64_t>(r.step_tokens());
+  q.lengths = row_lengths(r);
+  // A pair is two rows.
+  q.rows = q.preference ? std::max<std::int64_t>(2, rows / 2 * 2) : rows;
+  q.checkpointed =
+      checkpointed_layers(policy.checkpointing, model_.config.layers);
+  q.packed_all = policy.packed != "head";
+  q.prefetch = r.data.prefetch;
+  q.threads = machine_.threads;
+  q.table = machine_.table != nullptr ? machine_.table
+                                      : &ops::current_execution().kernels;
+  return q;
+}
+
+// From the fastest to the smallest.
+std::vector<CutPolicy> Cutting::policies() const {
+  const auto& t = recipe_.train;
+  const std::vector<std::string> blocks =
+      t.checkpointing == "auto" ? std::vector<std::string>{"none", "all"}
+                                : std::vector<std::string>{t.checkpointing};
+  // Adapters are trained over matrices that are only packed.
+  const bool choice = t.packed == "auto" && !recipe_.lora;
+  const std::vector<std::string> packed =
+      choice ? std::vector<std::string>{"all", "head"}
+             : std::vector<std::string>{t.packed == "auto" ? "all" : t.packed};
+  std::vector<CutPolicy> all;
+  for (const auto& b : blocks) {
+    for (const auto& p : packed) all.push_back({b, p});
+  }
+  return all;
+}
+
+Cut Cutting::choose() const {
+  const auto longest = recipe_.longest();
+  const auto ways = policies();
+  Cut last{};
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const auto least = i + 1 < ways.size() ? kLeastMicroTokens : 1;
+    for (std::int64_t rows = batch_.rows;; rows = (rows + 1) / 2) {
+      last = at(rows, ways[i]);
+      if (last.fits) return last;
+      if (batch_.pinned || rows == 1 || rows / 2 * longest < least) break;
+    }
+  }
+  return last;
+}
+
+Cut Cutting::at(std::int64_t rows, const CutPolicy& policy) const {
+  Cut c{rows, policy, predict_memory(question(rows, policy)), true};
+  c.fits = machine_.budget == 0 || c.memory.total() <= machine_.budget;
+  return c;
+}
+
+std::int64_t Cutting::settle(const Cut& cut) const {
+  std::int64_t rows = cut.rows;
+  if (batch_.pinned || machine_.budget == 0) return rows;
+  while (rows < batch_.all &&
+         predict_charged(question(rows, cut.policy)) < machine_.budget / 2) {
+    const std::int64_t next = std::min(2 * rows, batch_.all);
+    if (!at(next, cut.policy).fits) break;
+    rows = next;
+  }
+  return rows;
+}
+
+}  // namespace hearth::train

@@ -1,0 +1,48 @@
+#pragma once
+// Loss and gradients of one micro-batch, evaluated.
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "hearth/nn/parameter.h"
+#include "hearth/train/objectives/objective.h"
+
+namespace hearth::train {
+
+struct Gradients {
+  double loss_sum = 0, weight_sum = 0;
+  std::optional<double> right_sum;  // of loss_of, where the objective tells
+  // One for each trainable parameter, in their order; float32.
+  std::vector<mx::array> arrays;
+};
+
+// Throws OutOfMemory, with the model as it was, when the budget does not hold
+// the pass. Several micro-batches are built as one graph and evaluated
+// together, each when the gradients of the one before are there, so that they
+// take the memory of one; their gradients are summed. Those that have a home
+// are added to what is there; when memory runs out, it holds part of them and
+// must be cleared. The loss is multiplied by loss_scale before it is
+// differentiated: gradients are that much larger, loss_sum is not.
+Gradients gradients_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    std::span<const MicroBatch> batches,
+    mx::Dtype compute,
+    double loss_scale = 1
+);
+Gradients gradients_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    const MicroBatch& batch,
+    mx::Dtype compute
+);
+
+// The loss alone, without gradients.
+Gradients loss_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    const MicroBatch& batch,
+    mx::Dtype compute
+);
+
+}  // namespace hearth::train
