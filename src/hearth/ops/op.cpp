@@ -101,12 +101,31 @@ bool CpuOp::take_or_allocate(const mx::array& input, mx::array& output) {
   return take;
 }
 
+namespace {
+
+thread_local std::optional<Face> forced_face;
+
+}  // namespace
+
+ScopedFace::ScopedFace(Face face) : before_(forced_face) {
+  forced_face = face;
+}
+ScopedFace::~ScopedFace() {
+  forced_face = before_;
+}
+
+Face face_of(mx::StreamOrDevice s, mx::Dtype activations) {
+  if (!on_cpu(s)) return Face::gpu;
+  if (forced_face) return *forced_face;
+  return activations == mx::float16 ? Face::reference : Face::kernels;
+}
+
 bool on_cpu(mx::StreamOrDevice s) {
-  return mx::to_stream(s).device == mx::Device::cpu;
+  return forced_face != Face::gpu && mx::to_stream(s).device == mx::Device::cpu;
 }
 
 bool ours(mx::StreamOrDevice s, mx::Dtype activations) {
-  return on_cpu(s) && activations != mx::float16;
+  return face_of(s, activations) == Face::kernels;
 }
 
 mx::array dense(const mx::array& a, mx::StreamOrDevice s) {

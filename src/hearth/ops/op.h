@@ -11,6 +11,7 @@
 //   * vjp makes ONE gradient primitive with all its outputs. As several, MLX
 //     would run the whole chain of input gradients first and keep every
 //     activation alive until the weights' gradients come.
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -77,10 +78,31 @@ class CpuOp : public mx::Primitive {
     return #Class;                    \
   }
 
-// Whether work on this stream or device is ours; else the reference runs.
+// The three forms an op has: our kernels; what a GPU runs, which is MLX's fast
+// ops in the activations' own type; the definition in plain MLX ops.
+enum class Face : unsigned char { kernels, gpu, reference };
+
+// The form of an op on activations of that dtype. Float16, which our kernels
+// lack, is the definition's on a CPU, and slow there.
+Face face_of(mx::StreamOrDevice s, mx::Dtype activations);
+
+// While one lives, graphs that this thread builds have this face whatever their
+// stream: how a CPU holds the GPU's face against the definition.
+class ScopedFace {
+ public:
+  explicit ScopedFace(Face face);
+  ~ScopedFace();
+  ScopedFace(const ScopedFace&) = delete;
+  ScopedFace& operator=(const ScopedFace&) = delete;
+
+ private:
+  std::optional<Face> before_;
+};
+
+// Whether graphs on this stream or device are for a CPU (the face of a
+// ScopedFace counts).
 bool on_cpu(mx::StreamOrDevice s);
-// The same of an op on activations of that dtype: float16, which GPUs have, is
-// the reference's on a CPU as well, and slow there.
+// Whether such an op is our kernels'.
 bool ours(mx::StreamOrDevice s, mx::Dtype activations);
 
 // Row-major: the array itself, or a copy when it is strided or broadcast, as

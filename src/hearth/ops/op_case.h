@@ -1,13 +1,14 @@
 #pragma once
 // One table of op cases drives two things: the tests (the reference's gradient
-// against central differences in float64, then every kernel table against the
-// reference) and `hearth bench ops`. A primitive that no case lists fails a
-// test.
+// against central differences in float64, then every kernel table and the GPU's
+// face against the reference) and `hearth bench ops`. A primitive that no case
+// lists fails a test.
 //
 // To add an op: write foo_cases.cpp with `std::vector<OpCase> foo_cases()`
 // beside the op and add it to the two lists of op_cases.cpp.
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,6 +69,11 @@ struct OpCase {
   std::vector<int> differentiable;
 
   Tolerances float32, bfloat16;
+  // Of the GPU's face, where it rounds more often than our kernels do.
+  std::optional<Tolerances> gpu_float32, gpu_bfloat16;
+  // Whether there is a GPU's face; not where the op is about memory that only
+  // our kernels read.
+  bool has_gpu = true;
   // Of the central difference, in float64, and how near it must come, relative
   // to the largest gradient. Some of MLX's functions are of single precision
   // inside even for float64: their cases take a longer step and allow more.

@@ -124,6 +124,34 @@ TEST_P(OpKernel, MatchesReference) {
   EXPECT_EQ(launched_ops(), listed) << "primitives of the case";
 }
 
+// What a GPU would run, on the CPU: values and gradients of the same graph.
+class OpGpu : public testing::TestWithParam<const OpCase*> {
+ protected:
+  void SetUp() override { mx::set_default_device(mx::Device::cpu); }
+};
+
+Tolerances gpu_tolerances(const OpCase& c, mx::Dtype t) {
+  return t == mx::float32 ? c.gpu_float32.value_or(c.float32)
+                          : c.gpu_bfloat16.value_or(c.bfloat16);
+}
+
+TEST_P(OpGpu, MatchesReference) {
+  const OpCase& c = *GetParam();
+  if (!c.has_gpu) GTEST_SKIP() << "the case has no GPU's face";
+  clear_launched_ops();
+  for (const auto dtype : c.dtypes) {
+    for (const auto& size : c.sizes) {
+      SCOPED_TRACE(size_name(size) + (dtype == mx::float32 ? " f32" : " bf16"));
+      const auto in = c.inputs(size, dtype, 21);
+      const ScopedFace gpu(Face::gpu);
+      const auto ct = cotangents(c.run(in), 201);
+      const auto got = evaluate(c, c.run, in, ct);
+      expect_close(got, truth(c, in, ct), gpu_tolerances(c, dtype));
+    }
+  }
+  EXPECT_EQ(launched_ops(), std::vector<std::string>()) << "CPU primitives";
+}
+
 // A column-major copy and a slice of something wider, with the same values.
 mx::array transposed_layout(const mx::array& a) {
   if (a.ndim() < 2) return a;
@@ -306,6 +334,12 @@ TEST(Isa, TheForcedTableIsLive) {
 INSTANTIATE_TEST_SUITE_P(
     Ops,
     OpReference,
+    testing::ValuesIn(all_cases()),
+    [](const auto& p) { return p.param->name; }
+);
+INSTANTIATE_TEST_SUITE_P(
+    Ops,
+    OpGpu,
     testing::ValuesIn(all_cases()),
     [](const auto& p) { return p.param->name; }
 );
