@@ -2,6 +2,7 @@
 // What the tests of op cases share: running a case with gradients, comparing,
 // and spoiling its inputs.
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include <gtest/gtest.h>
