@@ -31,7 +31,9 @@ OpCase add_case() {
     };
   };
   c.run = [](const Arrays& v) { return Arrays{ops::add(v[0], v[1])}; };
-  c.reference = [](const Arrays& v) { return Arrays{mx::add(v[0], v[1])}; };
+  c.reference = [](const Arrays& v) {
+    return Arrays{add_reference(v[0], v[1])};
+  };
   c.differentiable = {0, 1};
   c.forward_work = arrays_moved(3);
   return c;
@@ -47,7 +49,7 @@ OpCase scale_case() {
   };
   c.run = [](const Arrays& v) { return Arrays{scale(v[0], v[1])}; };
   c.reference = [](const Arrays& v) {
-    return Arrays{mx::astype(mx::multiply(v[0], v[1]), v[0].dtype())};
+    return Arrays{scale_reference(v[0], v[1])};
   };
   c.differentiable = {0};
   c.forward_work = arrays_moved(2);
@@ -88,11 +90,7 @@ OpCase fork_case() {
     return Arrays{normal_input({n[0]}, t, seed)};
   };
   c.run = [](const Arrays& v) { return fork(v[0], 2); };
-  // Two arrays: MLX's vjp counts an output that is listed twice once.
-  c.reference = [](const Arrays& v) {
-    const auto one = mx::array(1, v[0].dtype());
-    return Arrays{mx::multiply(v[0], one), mx::multiply(v[0], one)};
-  };
+  c.reference = [](const Arrays& v) { return fork_reference(v[0], 2); };
   c.differentiable = {0};
   c.gradient_work = arrays_moved(3);
   return c;
@@ -105,6 +103,7 @@ OpCase share_case() {
   c.name = "share";
   c.primitives = {"Settle", "Share"};
   c.dtypes = {mx::float32};
+  c.has_gpu = false;  // a home is memory that only our kernels add to
   c.run = [](const Arrays& v) {
     const auto home = std::make_shared<GradientHome>(
         v[0].shape(), MemoryZone::named("gradients")

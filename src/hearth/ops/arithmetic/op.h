@@ -36,6 +36,19 @@ mx::array cast_stochastic(
 // MLX adds the gradients of a shared array with its own.
 Arrays fork(const mx::array& x, int n, mx::StreamOrDevice s = {});
 
+// The definitions, in MLX's own ops; any floating dtype.
+mx::array add_reference(
+    const mx::array& a,
+    const mx::array& b,
+    mx::StreamOrDevice s = {}
+);
+mx::array scale_reference(
+    const mx::array& x,
+    const mx::array& factor,
+    mx::StreamOrDevice s = {}
+);
+Arrays fork_reference(const mx::array& x, int n, mx::StreamOrDevice s = {});
+
 // into += factor * x in place, on the stream's thread, when all that was sent
 // there has run. into is a float32 leaf; both must be evaluated.
 void accumulate(mx::array& into, const mx::array& x, float factor);

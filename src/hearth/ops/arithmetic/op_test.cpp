@@ -43,6 +43,19 @@ TEST_P(Arithmetic, StochasticCastFollowsTheGenerator) {
   }
 }
 
+TEST_P(Arithmetic, AGpuCastsStochasticallyWithTheSameNumbers) {
+  const ScopedExecution forced(*GetParam());
+  for (int n : {1, 15, 127, 129, 1000}) {
+    const auto x = mx::multiply(
+        normal_input({n}, mx::float32, 3), mx::array(1.0009765625f)
+    );
+    const auto want = cast_stochastic(x, RandomKey(~77ull));
+    const ScopedFace gpu(Face::gpu);
+    const auto got = cast_stochastic(x, RandomKey(~77ull));
+    EXPECT_TRUE(mx::array_equal(got, want).item<bool>()) << n;
+  }
+}
+
 TEST_P(Arithmetic, StochasticCastIsRightOnAverage) {
   const ScopedExecution forced(*GetParam());
   // 1 + 1/512: a quarter of the way from 1 to bfloat16's next value.

@@ -29,4 +29,21 @@ mx::array add_noise(
     mx::StreamOrDevice s = {}
 );
 
+// The definitions. The keys must be evaluated or be so at no cost: the host
+// draws the words.
+mx::array dropout_reference(
+    const mx::array& x,
+    const mx::array& keys,
+    std::uint64_t layer,
+    float rate,
+    mx::StreamOrDevice s = {}
+);
+mx::array add_noise_reference(
+    const mx::array& x,
+    const mx::array& keys,
+    std::uint64_t layer,
+    float magnitude,
+    mx::StreamOrDevice s = {}
+);
+
 }  // namespace hearth::ops

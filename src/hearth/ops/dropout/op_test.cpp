@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/ops/op_case.h"
 
 namespace hearth::ops {
 namespace {
@@ -47,6 +48,32 @@ TEST(AddNoise, IsUniformWithinItsMagnitude) {
   EXPECT_NEAR(mean.item<float>(), 0, 0.005);
   EXPECT_NEAR(square.item<float>(), 0.25 / 3, 0.002);
   EXPECT_LE(most.item<float>(), 0.5f);
+}
+
+// Rows of every length around a block of four, as no two may share a word.
+TEST(Dropout, AGpuDrawsTheSameNumbers) {
+  const mx::StreamOrDevice cpu = mx::Device::cpu;
+  for (const auto dtype : {mx::float32, mx::bfloat16, mx::float16}) {
+    for (const int dim : {1, 3, 4, 5, 64, 67}) {
+      const auto x =
+          mx::reshape(normal_input({2 * 3 * dim}, dtype, 9), {2, 3, dim}, cpu);
+      const auto k = mx::reshape(
+          keys({1, ~0ull, 5, 0, 0x123456789abcdefull, 1ull << 32}), {2, 3}, cpu
+      );
+      const auto both = [&] {
+        return Arrays{
+            dropout(x, k, 7, 0.3f, cpu), add_noise(x, k, 11, 0.125f, cpu)
+        };
+      };
+      const Arrays want = both();
+      const ScopedFace gpu(Face::gpu);
+      const Arrays got = both();
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_TRUE(mx::array_equal(got[i], want[i], cpu).item<bool>())
+            << i << " of " << dim;
+      }
+    }
+  }
 }
 
 TEST(Dropout, RefusesARateOfOne) {
