@@ -7,7 +7,6 @@
 #include "hearth/models/load.h"
 #include "hearth/nn/init.h"
 #include "hearth/ops/leaf.h"
-#include "hearth/optim/clip.h"
 #include "hearth/profile/zone.h"
 #include "hearth/train/loop/session.h"
 #include "hearth/train/plan/planner.h"
@@ -107,25 +106,22 @@ double step_flops(const StepShape& t) {
 
 TrainStep::TrainStep(const StepShape& shape, std::uint64_t seed)
     : model_(config_of(shape)),
-      compute_(shape.bf16 ? mx::bfloat16 : mx::float32),
       batch_(random_batch(shape, seed)),
       rows_(shape.micro_rows > 0 ? shape.micro_rows : shape.rows) {
+  const mx::Dtype compute = shape.bf16 ? mx::bfloat16 : mx::float32;
   if (shape.lora_rank > 0) {
-    start_adapters(model_, compute_, seed, lora_of(shape));
+    start_adapters(model_, compute, seed, lora_of(shape));
   } else {
-    start_all(model_, compute_, seed);
+    start_all(model_, compute, seed);
     if (!shape.packed_all) train::keep_head_packed_alone(model_);
   }
   optimizer_ = optim::Optimizer::make({}, model_.parameters().trainable());
+  step_ =
+      train::make_step({model_, objective_, *optimizer_}, {.compute = compute});
 }
 
 void TrainStep::operator()() {
-  const auto g = train::accumulate(
-      model_, train::LanguageModel(), batch_, rows_, {.compute = compute_}
-  );
-  const double norm = optim::global_norm(g.arrays) / g.weight_sum;
-  const double scale = optim::clip_factor(norm, 1) / g.weight_sum;
-  optimizer_->step(g.arrays, static_cast<float>(scale), 1e-4);
+  rows_ = step_->run(batch_, {.rows = rows_, .lr = 1e-4}).rows;
 }
 
 void TrainStep::profile(Row& row) {

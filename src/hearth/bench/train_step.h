@@ -6,8 +6,7 @@
 
 #include "hearth/bench/runner.h"
 #include "hearth/models/decoder.h"
-#include "hearth/optim/optimizer.h"
-#include "hearth/train/step/accumulator.h"
+#include "hearth/train/step/step.h"
 
 namespace hearth::bench {
 
@@ -27,10 +26,12 @@ models::DecoderConfig config_of(const StepShape& shape);
 // Arithmetic of one step, as train::training_flops counts it.
 double step_flops(const StepShape& shape);
 
-// Gradients of the batch, their norm, and the optimiser's update.
+// A step of train/step/step.h on that batch.
 class TrainStep {
  public:
   TrainStep(const StepShape& shape, std::uint64_t seed);
+  TrainStep(const TrainStep&) = delete;
+  TrainStep& operator=(const TrainStep&) = delete;
 
   void operator()();
   // Runs the step once more, with zones on: what each op took, and the share of
@@ -39,10 +40,11 @@ class TrainStep {
 
  private:
   models::Decoder model_;
-  mlx::core::Dtype compute_;
   data::Batch batch_;
   std::uint32_t rows_;
+  train::LanguageModel objective_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<train::Step> step_;
 };
 
 }  // namespace hearth::bench

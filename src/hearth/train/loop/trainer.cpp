@@ -1,14 +1,14 @@
 #include "hearth/train/loop/trainer.h"
 
-#include <chrono>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/shell_word.h"
 #include "hearth/models/packed_cache.h"
-#include "hearth/train/loop/trainer_impl.h"
+#include "hearth/train/loop/session_step.h"
 #include "hearth/train/loop/validation.h"
 #include "hearth/train/plan/planner.h"
 
@@ -27,17 +27,6 @@ BatchPolicy make_policy(const Recipe& recipe, const TrainHooks& hooks) {
       within(b.pinned ? b.rows : b.all, hooks.most_rows), b.pinned,
       static_cast<std::uint32_t>(recipe.longest())
   };
-}
-
-// Gradients are sums over the step's tokens, so that what suits a mean is
-// shared among them.
-optim::LossScale loss_scale_of(const Session& s) {
-  if (s.compute != mx::float16) return optim::LossScale::off();
-  const double asked = s.recipe.train.loss_scale;
-  const double share =
-      (asked > 0 ? asked : 65536) / static_cast<double>(s.recipe.step_tokens());
-  // A power of two, so that it rounds nothing.
-  return optim::LossScale(std::exp2(std::floor(std::log2(share))));
 }
 
 // Of a run by epochs it ends with the last one, so that each document has come
@@ -59,28 +48,17 @@ std::string base_name(const Session& s) {
 
 }  // namespace
 
-double seconds_now() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
-
-std::unique_ptr<optim::Optimizer> make_optimizer(const Session& s) {
-  return optim::Optimizer::make(
-      s.recipe.optim, s.model->parameters().trainable()
-  );
-}
-
 Trainer::Trainer(Session& session, RunDirectory& run, TrainHooks hooks)
     : session_(session),
       run_(run),
       hooks_(std::move(hooks)),
       optimizer_(make_optimizer(session)),
+      update_(make_step(session, *optimizer_)),
       loader_(
           std::make_unique<data::Loader>(session.cache, loader_of(session))
       ),
       policy_(make_policy(session.recipe, hooks_)),
       health_(session.recipe.train.health),
-      loss_scale_(loss_scale_of(session)),
       base_(base_name(session)),
       steps_(count_steps()),
       saves_(session.recipe.train.save_every, steps_, seconds_now()) {}
@@ -135,7 +113,7 @@ void Trainer::open_logs() {
 
 void Trainer::validate_now(Json& line) {
   if (!session_.data.has_valid()) return;
-  set_gates(step_);
+  set_gates(*session_.model, step_);
   ValidationHooks hooks;
   hooks.stop = hooks_.stop;
   if (hooks_.on_validation) {
@@ -145,7 +123,7 @@ void Trainer::validate_now(Json& line) {
   }
   const auto longest = static_cast<std::uint32_t>(session_.recipe.longest());
   const std::uint32_t rows = policy_.rows(longest);
-  make_room_for(std::uint64_t{rows} * longest);
+  update_->make_room_for(std::uint64_t{rows} * longest);
   const Validation v = validate(session_, rows, hooks);
   if (v.stopped) {
     metrics_->append(line);

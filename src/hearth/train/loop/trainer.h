@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "hearth/optim/loss_scale.h"
 #include "hearth/optim/optimizer.h"
 #include "hearth/train/loop/checkpoint.h"
 #include "hearth/train/loop/health.h"
@@ -17,7 +16,7 @@
 #include "hearth/train/loop/save_schedule.h"
 #include "hearth/train/loop/session.h"
 #include "hearth/train/plan/batch_policy.h"
-#include "hearth/train/step/gradient.h"
+#include "hearth/train/step/step.h"
 
 namespace hearth::train {
 
@@ -95,10 +94,10 @@ class Trainer {
   RunDirectory& run_;
   TrainHooks hooks_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<Step> update_;
   std::unique_ptr<data::Loader> loader_;
   BatchPolicy policy_;
   Health health_;
-  optim::LossScale loss_scale_;
   std::string base_;  // names the frozen weights; empty: there are none
   std::unique_ptr<MetricsLog> metrics_, events_;
   data::Batch batch_;
@@ -117,7 +116,6 @@ class Trainer {
   Json unvalidated_;
   SaveSchedule saves_;
   bool told_nothing_scored_ = false;
-  std::uint64_t kept_tokens_ = 0;  // of the micro-batches of the last pass
   std::size_t peak_ = 0;
   std::int64_t made_ = 0;  // steps of this process
   double seconds_ = 0, timed_tokens_ = 0, first_rate_ = 0;
@@ -126,24 +124,15 @@ class Trainer {
 
   // trainer_step.cpp
   StepMetrics train_step();
-  // Before passes of micro-batches of so many tokens: gives back what passes of
-  // another size have left to be used again.
-  void make_room_for(std::uint64_t tokens);
+  StepResult update(std::uint32_t rows, double lr);
   void note_speed(StepMetrics& m, double seconds);
-  // Whether to apply the update, after the health check has seen it.
-  bool healthy(const Gradients& g, double mean_loss, double norm);
+  // Whether to apply the update, by the health check.
+  bool healthy(const StepResult& found);
+  void tell_overflow();
   // As a factor of the mean loss, as the recipe has it.
   double scale_of_mean() const;
-  std::size_t peak_of_step() const;
   bool scales_loss() const { return session_.compute == mx::float16; }
-  // Whether gradients went beyond float16 and a smaller scale of the loss is
-  // the answer.
-  bool overflowed(double mean_loss, double norm);
-  // `scaled` is what the sums are divided by to be means of the loss.
-  void apply(const Gradients& g, double scaled, double norm, double lr);
   double learning_rate() const;
-  // Moves scheduled gates to where they stand after so many steps.
-  void set_gates(std::int64_t step);
 
   // trainer_state.cpp
   void save();

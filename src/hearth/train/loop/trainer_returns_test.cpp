@@ -6,6 +6,7 @@
 #include "hearth/base/memory.h"
 #include "hearth/train/loop/trainer_case_test.h"
 #include "hearth/train/loop/validation.h"
+#include "hearth/train/step/gradient.h"
 
 namespace hearth::train {
 namespace {

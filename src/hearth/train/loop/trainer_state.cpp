@@ -5,10 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/shell_word.h"
+#include "hearth/train/loop/session_step.h"
 #include "hearth/train/loop/trainer.h"
-#include "hearth/train/loop/trainer_impl.h"
 #include "hearth/train/loop/validation.h"
 
 namespace hearth::train {
@@ -98,7 +99,7 @@ Json Trainer::state() const {
   if (!gates.empty()) {
     j["gate_step"] = gates.front()->config().step + step_;
   }
-  if (scales_loss()) j["loss_scale"] = loss_scale_.state();
+  if (scales_loss()) j["loss_scale"] = update_->loss_scale().state();
   if (loss_) j["loss"] = number_json(*loss_);
   if (smoothed_) j["smoothed"] = *smoothed_;
   if (valid_) j["valid"] = number_json(*valid_);
@@ -117,7 +118,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     restore_cut(s);
     health_.restore(s.at("health"));
     if (scales_loss() && s.contains("loss_scale")) {
-      loss_scale_.restore(s["loss_scale"]);
+      update_->loss_scale().restore(s["loss_scale"]);
     }
     step_ = s.at("step").get<std::int64_t>();
     tokens_ = s.at("tokens").get<std::uint64_t>();
@@ -316,9 +317,13 @@ void Trainer::roll_back() {
 }
 
 void Trainer::start_anew() {
+  const optim::LossScale scale = update_->loss_scale();
+  update_.reset();
   optimizer_.reset();
   start_model(session_);
   optimizer_ = make_optimizer(session_);
+  update_ = make_step(session_, *optimizer_);
+  update_->loss_scale() = scale;
   health_ = Health(session_.recipe.train.health);
   step_ = 0;
   tokens_ = 0;
@@ -345,7 +350,7 @@ void Trainer::give_up() {
 
 bool Trainer::restore_best() {
   const bool known = std::isfinite(best_valid_);
-  set_gates(known ? best_step_ : step_);
+  set_gates(*session_.model, known ? best_step_ : step_);
   // Buffers kept for steps would stand beside the files.
   mx::clear_cache();
   if (!known || best_step_ == step_) return true;
@@ -354,7 +359,7 @@ bool Trainer::restore_best() {
         .copy_weights(session_.model->parameters().trainable());
     return true;
   } catch (const Error& e) {
-    set_gates(step_);
+    set_gates(*session_.model, step_);
     clear_best(run_.path());
     warn(
         fmt::format(

@@ -1,46 +1,24 @@
 #include "hearth/train/plan/trial.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
-#include "hearth/base/memory.h"
 #include "hearth/hardware/process_peak.h"
-#include "hearth/optim/clip.h"
-#include "hearth/optim/optimizer.h"
 #include "hearth/optim/schedule.h"
+#include "hearth/train/loop/session_step.h"
 #include "hearth/train/plan/batch_policy.h"
-#include "hearth/train/step/accumulator.h"
 
 namespace hearth::train {
 namespace {
-
-class Watch {
- public:
-  // Seconds since the last call.
-  double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    const std::chrono::duration<double> took = now - last_;
-    last_ = now;
-    return took.count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ =
-      std::chrono::steady_clock::now();
-};
 
 class Trial {
  public:
   Trial(Session& session, const TrialOptions& options)
       : session_(session),
         options_(options),
-        optimizer_(
-            optim::Optimizer::make(
-                session.recipe.optim,
-                session.model->parameters().trainable()
-            )
-        ),
+        optimizer_(make_optimizer(session)),
+        update_(make_step(session, *optimizer_, options.objective)),
         loader_(session.cache, loader_config()) {
     result_.rows = options.rows;
   }
@@ -48,7 +26,6 @@ class Trial {
   TrialResult run() {
     mx::clear_cache();
     const bool counted = hardware::reset_process_peak();
-    reset_memory_peak();
     while (!done()) {
       step(result_.steps >= options_.warm_up);
       if (options_.progress) options_.progress(result_.tokens);
@@ -56,7 +33,7 @@ class Trial {
       if (result_.stopped) break;
     }
     result_.stall_seconds = loader_.stats().stall_seconds;
-    result_.peak = counted ? hardware::process_peak() : memory_usage().peak;
+    result_.peak = counted ? hardware::process_peak() : charged_;
     return std::move(result_);
   }
 
@@ -64,9 +41,11 @@ class Trial {
   Session& session_;
   const TrialOptions& options_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<Step> update_;
   data::Loader loader_;
   data::Batch batch_;
   TrialResult result_;
+  std::size_t charged_ = 0;  // bytes, at the peak of a step
 
   data::LoaderConfig loader_config() const {
     auto config = session_.train_loader();
@@ -92,40 +71,30 @@ class Trial {
   }
 
   void step(bool timed) {
-    Watch watch;
+    const double start = seconds_now();
     if (!loader_.next(batch_))
       throw Error("the training data has no batch to give");
-    const double waited = watch.lap();
-    AccumulateOptions how;
-    how.compute = session_.compute;
-    how.eval_interval = static_cast<int>(session_.recipe.train.eval_interval);
+    const double waited = seconds_now() - start;
     const auto longest = static_cast<std::uint32_t>(session_.recipe.longest());
-    std::uint32_t rows =
-        rows_of(std::uint64_t{result_.rows} * longest, batch_.length);
-    bool shrunk = false;
-    how.shrunk = [&](auto, auto, const std::string&) { shrunk = true; };
-    const Objective& objective =
-        options_.objective ? *options_.objective : *session_.objective;
-    const auto g = accumulate(*session_.model, objective, batch_, rows, how);
-    if (shrunk) {
-      result_.rows = rows_of(std::uint64_t{rows} * batch_.length, longest);
+    const StepResult made = update_->run(
+        batch_,
+        {.number = result_.steps,
+         .rows = rows_of(std::uint64_t{result_.rows} * longest, batch_.length),
+         .lr = learning_rate()}
+    );
+    if (made.shrunk) {
+      result_.rows = rows_of(std::uint64_t{made.rows} * batch_.length, longest);
     }
-    const double gradients = watch.lap();
-    const double norm = optim::global_norm(g.arrays) / g.weight_sum;
-    const double scale =
-        optim::clip_factor(norm, session_.recipe.optim.clip) / g.weight_sum;
-    optimizer_->step(g.arrays, static_cast<float>(scale), learning_rate());
-    const double update = watch.lap();
+    charged_ = std::max(charged_, made.peak);
     result_.steps += 1;
     result_.tokens += batch_.tokens;
-    result_.train_loss = g.loss_sum / g.weight_sum;
+    result_.train_loss = made.loss;
     if (!timed) return;
-    result_.gradient_seconds.push_back(gradients);
-    result_.update_seconds.push_back(update);
-    result_.timed_seconds += waited + gradients + update;
-    result_.rates.push_back(
-        static_cast<double>(batch_.tokens) / (waited + gradients + update)
-    );
+    result_.gradient_seconds.push_back(made.gradient_seconds);
+    result_.update_seconds.push_back(made.update_seconds);
+    const double all = waited + made.gradient_seconds + made.update_seconds;
+    result_.timed_seconds += all;
+    result_.rates.push_back(static_cast<double>(batch_.tokens) / all);
   }
 };
 

@@ -1,0 +1,20 @@
+#pragma once
+// A session's optimiser and its step, as the recipe has them.
+#include <memory>
+
+#include "hearth/train/loop/session.h"
+#include "hearth/train/step/step.h"
+
+namespace hearth::train {
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const Session& session);
+
+// `objective`, where given, is minimised in place of the session's. Session,
+// optimiser and objective must outlive the step.
+std::unique_ptr<Step> make_step(
+    Session& session,
+    optim::Optimizer& optimizer,
+    const Objective* objective = nullptr
+);
+
+}  // namespace hearth::train

@@ -1,0 +1,106 @@
+#pragma once
+// One optimiser step, from a batch to moved weights: micro-batches are summed
+// to gradients (scaled loss, noise, scheduled gates), their norm is taken and
+// clipped, the optimiser moves the weights. The training loop, the trials of
+// `hearth tune` and the bench all make their steps here, so that what is
+// measured is what trains. How a device makes a step is a child of Step.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "hearth/base/random.h"
+#include "hearth/optim/loss_scale.h"
+#include "hearth/optim/optimizer.h"
+#include "hearth/train/objectives/objective.h"
+
+namespace hearth::train {
+
+// What is the same for all steps of a run.
+struct StepConfig {
+  mx::Dtype compute = mx::bfloat16;
+  int eval_interval = 1;  // micro-batches evaluated together
+  double clip = 1;        // limit of the norm; 0: none
+  optim::LossScale loss_scale = optim::LossScale::off();
+  // Each step folds its number into it; absent where nothing is random.
+  std::optional<RandomKey> noise;
+};
+
+// What a step works on. All of it must outlive the step.
+struct StepParts {
+  models::Decoder& model;
+  const Objective& objective;
+  optim::Optimizer& optimizer;
+};
+
+enum class StepOutcome : unsigned char {
+  applied,
+  refused,     // whoever made the step did not accept it
+  overflowed,  // gradients were beyond float16; the loss is scaled less now
+  weightless,  // no token of the batch counts
+};
+
+struct StepResult {
+  double loss = 0;    // mean over what counts
+  double weight = 0;  // how much counts: the mean is the sum divided by it
+  double norm = 0;    // of the mean's gradients, before clipping
+  StepOutcome outcome = StepOutcome::applied;
+  std::uint32_t rows = 0;  // of a micro-batch
+  bool shrunk = false;     // they are fewer than asked: memory ran out
+  double gradient_seconds = 0, update_seconds = 0;
+  std::size_t peak = 0;  // bytes
+};
+
+struct StepRequest {
+  std::int64_t number = 0;  // steps made before: noise and gates go by it
+  std::uint32_t rows = 1;   // of a micro-batch; fewer where memory runs out
+  double lr = 0;
+  // Asked once loss and norm are known; false leaves the update out. Absent:
+  // every update is made.
+  std::function<bool(const StepResult&)> accept = nullptr;
+  // Told when rows had to be halved: from, to, why.
+  std::function<void(std::uint32_t, std::uint32_t, const std::string&)> shrunk =
+      nullptr;
+};
+
+class Step {
+ public:
+  explicit Step(const StepConfig& config) : config_(config) {}
+  virtual ~Step() = default;
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+  // Throws OutOfMemory, with the weights as they were, when not even one row
+  // fits.
+  virtual StepResult run(const data::Batch& batch, const StepRequest& how) = 0;
+
+  // Before passes of micro-batches of so many tokens that run() does not make
+  // (a validation): gives back what passes of another size have left behind to
+  // be used again.
+  void make_room_for(std::uint64_t tokens);
+
+  optim::LossScale& loss_scale() { return config_.loss_scale; }
+  const optim::LossScale& loss_scale() const { return config_.loss_scale; }
+
+ protected:
+  StepConfig config_;
+
+  // Whether gradients went beyond float16 and a smaller scale of the loss,
+  // which is set here, is the answer.
+  bool overflows(double loss, double norm);
+
+ private:
+  std::uint64_t kept_tokens_ = 0;  // of the micro-batches of the last pass
+};
+
+// The step for the device that arrays are on.
+std::unique_ptr<Step> make_step(
+    const StepParts& parts,
+    const StepConfig& config
+);
+
+// Moves scheduled gates to where they stand after so many steps.
+void set_gates(models::Decoder& model, std::int64_t step);
+
+}  // namespace hearth::train
