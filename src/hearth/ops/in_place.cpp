@@ -6,7 +6,7 @@
 #include "hearth/base/error.h"
 #include "hearth/kernels/arithmetic.h"
 #include "hearth/ops/arithmetic/op.h"
-#include "hearth/ops/in_place_plain.h"
+#include "hearth/ops/in_place_gpu.h"
 
 namespace hearth::ops {
 namespace {
@@ -41,7 +41,7 @@ void accumulate(mx::array& into, const mx::array& x, float factor) {
         )
     );
   }
-  if (!on_cpu({})) return plain_accumulate(into, x, factor);
+  if (!on_cpu({})) return accumulate_gpu(into, x, factor);
   float* y = into.data<float>();
   with_dtype("ops.accumulate", x.dtype(), [&](auto* t) {
     using T = std::remove_pointer_t<decltype(t)>;
@@ -63,7 +63,7 @@ double sum_squares(std::span<const mx::array> arrays) {
     require_evaluated("ops.sum_squares", a);
     with_dtype("ops.sum_squares", a.dtype(), [](auto*) {});
   }
-  if (!on_cpu({})) return plain_sum_squares(arrays);
+  if (!on_cpu({})) return sum_squares_gpu(arrays);
   double total = 0;
   run_on_stream("sum_squares", cpu_stream(), [&](const Execution& e) {
     for (const auto& a : arrays) {
@@ -90,7 +90,7 @@ double sum_squares(std::span<const mx::array> arrays) {
 
 void scale_in_place(std::span<mx::array> arrays, float factor) {
   for (const auto& a : arrays) require_evaluated("ops.scale_in_place", a);
-  if (!on_cpu({})) return plain_scale_in_place(arrays, factor);
+  if (!on_cpu({})) return scale_in_place_gpu(arrays, factor);
   run_on_stream("scale", cpu_stream(), [&](const Execution& e) {
     for (auto& a : arrays) {
       with_dtype("ops.scale_in_place", a.dtype(), [&](auto* t) {

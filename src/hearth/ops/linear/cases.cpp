@@ -102,6 +102,8 @@ OpCase linear_add_case() {
     return in;
   };
   c.differentiable = {0, 1, 2};
+  // A product's gradients are rounded before the scale is applied, and again.
+  c.gpu_bfloat16 = {c.bfloat16.value, {2e-3, 9e-3}};
   c.run = [](const Arrays& v) {
     return Arrays{linear_add(v[2], v[0], v[1], 1.5f)};
   };
@@ -118,6 +120,8 @@ OpCase linear_gated_case() {
   // Values are rounded twice; what the gate makes of dy is rounded before 300
   // rows of it are summed.
   c.bfloat16 = {{1e-3, 9e-3}, {1e-1, 5e-3}};
+  // Once more where the activation is an op of its own.
+  c.gpu_bfloat16 = {{1e-3, 13e-3}, {15e-2, 9e-3}};
   c.bench_sizes = {{8192, 1024, 384}, {2048, 2048, 2048}};
   c.run = [](const Arrays& v) {
     return Arrays{linear_gated(v[2], v[0], v[1], Activation::silu)};
@@ -267,6 +271,8 @@ OpCase linear_weight_case() {
 OpCase packed_linear_case() {
   OpCase c = base("linear_packed_alone", true);
   c.primitives = {"PackedLinear"};
+  // A weight that only our kernels can read.
+  c.has_gpu = false;
   c.differentiable = {0, 2};
   c.run = [](const Arrays& v) {
     return Arrays{linear(v[0], packed(v[1]), v[2])};

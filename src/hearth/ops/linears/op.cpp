@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/linear/grad.h"
+#include "hearth/ops/linear/cpu_grad.h"
 
 namespace hearth::ops {
 namespace {

@@ -2,8 +2,9 @@
 // One optimiser step of one parameter: master weight and state are leaves,
 // updated in place in one pass over memory, and the copies that compute uses
 // are refreshed in the same pass. Runs on the stream's thread when all that was
-// sent there has run, and returns when it is done. On a GPU AdamW and Lion run
-// there (optimizer_step_plain.h); the others have the host's processor do it.
+// sent there has run, and returns when it is done. On a GPU the same step runs
+// there as a graph (device.h) whose results take the leaves' place; it returns
+// when that is sent.
 #include <cstddef>
 #include <functional>
 #include <optional>

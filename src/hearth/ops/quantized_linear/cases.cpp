@@ -37,6 +37,16 @@ const QuantizedWeight& quantized_once(
   for (const Entry& e : entries) {
     if (e.source.id() == w.id() && e.weight.format() == format) return e.weight;
   }
+  if (!on_cpu({})) {
+    // Whoever runs the GPU's face on a CPU wants no kernel of ours launched.
+    const auto q = mx::quantize(
+        mx::astype(w, mx::float32), format.group, format.bits, "affine"
+    );
+    entries.push_back(
+        {w, QuantizedWeight(format, w.shape(1), {q[0], q[1], q[2]})}
+    );
+    return entries.back().weight;
+  }
   constexpr std::size_t kMost = 8;
   if (entries.size() == kMost) entries.pop_front();
   entries.push_back({w, QuantizedWeight::quantize(w, format)});

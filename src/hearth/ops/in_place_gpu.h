@@ -11,8 +11,8 @@ namespace hearth::ops {
 // the result's. The result has been evaluated, or is on its way.
 void exchange_memory(mx::array a, const mx::array& result);
 
-void plain_accumulate(mx::array& into, const mx::array& x, float factor);
-double plain_sum_squares(std::span<const mx::array> arrays);
-void plain_scale_in_place(std::span<mx::array> arrays, float factor);
+void accumulate_gpu(mx::array& into, const mx::array& x, float factor);
+double sum_squares_gpu(std::span<const mx::array> arrays);
+void scale_in_place_gpu(std::span<mx::array> arrays, float factor);
 
 }  // namespace hearth::ops

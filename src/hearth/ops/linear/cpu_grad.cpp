@@ -1,4 +1,4 @@
-#include "hearth/ops/linear/grad.h"
+#include "hearth/ops/linear/cpu_grad.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "hearth/ops/in_place_plain.h"
+#include "hearth/ops/in_place_gpu.h"
 
 #include <vector>
 
@@ -8,14 +8,14 @@ void exchange_memory(mx::array a, const mx::array& result) {
   a.copy_shared_buffer(result);
 }
 
-void plain_accumulate(mx::array& into, const mx::array& x, float factor) {
+void accumulate_gpu(mx::array& into, const mx::array& x, float factor) {
   const auto more = mx::multiply(mx::astype(x, mx::float32), mx::array(factor));
   auto sum = mx::add(into, mx::reshape(more, into.shape()));
   sum.eval();
   exchange_memory(into, sum);
 }
 
-double plain_sum_squares(std::span<const mx::array> arrays) {
+double sum_squares_gpu(std::span<const mx::array> arrays) {
   if (arrays.empty()) return 0;
   std::vector<mx::array> sums;
   for (const auto& a : arrays) {
@@ -26,7 +26,7 @@ double plain_sum_squares(std::span<const mx::array> arrays) {
   return double{mx::sum(mx::stack(sums)).item<float>()};
 }
 
-void plain_scale_in_place(std::span<mx::array> arrays, float factor) {
+void scale_in_place_gpu(std::span<mx::array> arrays, float factor) {
   for (const auto& a : arrays) {
     auto scaled = mx::multiply(a, mx::array(factor, a.dtype()));
     scaled.eval();

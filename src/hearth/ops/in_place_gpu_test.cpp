@@ -1,5 +1,5 @@
 // What a GPU runs against the kernels, on a CPU.
-#include "hearth/ops/in_place_plain.h"
+#include "hearth/ops/in_place_gpu.h"
 
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace hearth::ops {
 namespace {
 
-class InPlacePlain : public testing::Test {
+class InPlaceGpu : public testing::Test {
  protected:
   void SetUp() override { mx::set_default_device(mx::Device::cpu); }
 
@@ -30,28 +30,28 @@ class InPlacePlain : public testing::Test {
   }
 };
 
-TEST_F(InPlacePlain, AddsAndScalesWhatOthersHold) {
+TEST_F(InPlaceGpu, AddsAndScalesWhatOthersHold) {
   const auto start = normal_input({7, 300}, mx::float32, 1);
   const auto x = normal_input({7, 300}, mx::bfloat16, 2);
   auto ours = leaf_of(start), plain = leaf_of(start);
   const mx::array held = plain;
   accumulate(ours, x, 0.25f);
-  plain_accumulate(plain, x, 0.25f);
+  accumulate_gpu(plain, x, 0.25f);
   expect_near(held, ours);
   std::vector<mx::array> both{plain}, own{ours};
   scale_in_place(own, -3);
-  plain_scale_in_place(both, -3);
+  scale_in_place_gpu(both, -3);
   expect_near(held, ours);
 }
 
-TEST_F(InPlacePlain, MeasuresAsTheKernelsDo) {
+TEST_F(InPlaceGpu, MeasuresAsTheKernelsDo) {
   const std::vector<mx::array> arrays{
       normal_input({70, 1000}, mx::float32, 1),
       normal_input({3, 5}, mx::bfloat16, 2), mx::array(0.5f)
   };
   const double want = sum_squares(arrays);
-  EXPECT_NEAR(plain_sum_squares(arrays), want, 1e-5 * want);
-  EXPECT_EQ(plain_sum_squares({}), 0);
+  EXPECT_NEAR(sum_squares_gpu(arrays), want, 1e-5 * want);
+  EXPECT_EQ(sum_squares_gpu({}), 0);
 }
 
 }  // namespace
