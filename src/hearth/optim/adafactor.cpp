@@ -1,4 +1,4 @@
-#include "hearth/ops/adafactor_step/op.h"
+#include "hearth/ops/adafactor_step/device.h"
 #include "hearth/optim/update_rule.h"
 
 namespace hearth::optim {
@@ -30,15 +30,27 @@ class AdafactorRule : public UpdateRule {
     hyper_.decay = static_cast<float>(decay);
     ops::adafactor_step(hyper_, step, p, state_);
   }
-  std::vector<NamedArray> state() const override {
-    std::vector<NamedArray> out = {
-        {"rows", state_.rows}, {"columns", state_.columns}
-    };
-    if (state_.m) out.push_back({"m", *state_.m});
-    return out;
+  ops::Arrays step_graph(
+      const ops::Arrays& before,
+      const mx::array& gradient,
+      const ops::StepScalars& scalars,
+      double decay,
+      mx::StreamOrDevice s
+  ) const override {
+    ops::Adafactor h = hyper_;
+    h.decay = static_cast<float>(decay);
+    return ops::adafactor_device(h, scalars, before, gradient, s);
   }
 
  private:
+  std::vector<Slot> slots() override {
+    std::vector<Slot> out = {
+        {"rows", &state_.rows}, {"columns", &state_.columns}
+    };
+    if (state_.m) out.push_back({"m", &*state_.m});
+    return out;
+  }
+
   ops::Adafactor hyper_;
   ops::AdafactorState state_;
 };

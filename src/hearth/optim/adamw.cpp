@@ -38,11 +38,21 @@ class AdamWRule : public UpdateRule {
     hyper_.decay = static_cast<float>(decay);
     ops::adamw_step(hyper_, step, p, m_, v_);
   }
-  std::vector<NamedArray> state() const override {
-    return {{"m", m_}, {"v", v_}};
+  ops::Arrays step_graph(
+      const ops::Arrays& before,
+      const mx::array& gradient,
+      const ops::StepScalars& scalars,
+      double decay,
+      mx::StreamOrDevice s
+  ) const override {
+    ops::AdamW h = hyper_;
+    h.decay = static_cast<float>(decay);
+    return ops::adamw_device(h, scalars, before, gradient, s);
   }
 
  private:
+  std::vector<Slot> slots() override { return {{"m", &m_}, {"v", &v_}}; }
+
   ops::AdamW hyper_;
   mx::array m_, v_;
 };
@@ -63,16 +73,28 @@ class AdamW8Rule : public UpdateRule {
     hyper_.decay = static_cast<float>(decay);
     ops::adamw8_step(hyper_, step, p, state_);
   }
-  std::vector<NamedArray> state() const override {
-    return {
-        {"m", state_.m},
-        {"v", state_.v},
-        {"m_scale", state_.m_scale},
-        {"v_scale", state_.v_scale}
-    };
+  ops::Arrays step_graph(
+      const ops::Arrays& before,
+      const mx::array& gradient,
+      const ops::StepScalars& scalars,
+      double decay,
+      mx::StreamOrDevice s
+  ) const override {
+    ops::AdamW h = hyper_;
+    h.decay = static_cast<float>(decay);
+    return ops::adamw8_device(h, scalars, before, gradient, s);
   }
 
  private:
+  std::vector<Slot> slots() override {
+    return {
+        {"m", &state_.m},
+        {"v", &state_.v},
+        {"m_scale", &state_.m_scale},
+        {"v_scale", &state_.v_scale}
+    };
+  }
+
   ops::AdamW hyper_;
   ops::AdamW8State state_;
 };
@@ -91,18 +113,26 @@ class LionRule : public UpdateRule {
     hyper_.decay = static_cast<float>(decay);
     ops::lion_step(hyper_, p, m_);
   }
-  std::vector<NamedArray> state() const override { return {{"m", m_}}; }
+  ops::Arrays step_graph(
+      const ops::Arrays& before,
+      const mx::array& gradient,
+      const ops::StepScalars& scalars,
+      double decay,
+      mx::StreamOrDevice s
+  ) const override {
+    ops::Lion h = hyper_;
+    h.decay = static_cast<float>(decay);
+    return ops::lion_device(h, scalars, before, gradient, s);
+  }
 
  private:
+  std::vector<Slot> slots() override { return {{"m", &m_}}; }
+
   ops::Lion hyper_;
   mx::array m_;
 };
 
 }  // namespace
-
-MemoryZone state_zone() {
-  return MemoryZone::named("optimizer state");
-}
 
 std::unique_ptr<UpdateRule> make_adamw(
     const OptimConfig& config,

@@ -63,6 +63,7 @@ class MuonRule : public UpdateRule {
         m_(ops::make_leaf(shape, mx::float32, state_zone())) {}
 
   void step(const ops::Parameter& p, long, double lr, double decay) override {
+    if (!ops::on_cpu({})) return step_on_gpu(p, lr, decay);
     auto update = ops::make_leaf(m_.shape(), mx::float32, state_zone());
     ops::momentum_step(
         static_cast<float>(config_.momentum), config_.nesterov, p.gradient,
@@ -83,9 +84,37 @@ class MuonRule : public UpdateRule {
         static_cast<float>(-lr * config_.rms * size)
     );
   }
-  std::vector<NamedArray> state() const override { return {{"m", m_}}; }
+  ops::Arrays step_graph(
+      const ops::Arrays& before,
+      const mx::array& gradient,
+      const ops::StepScalars& scalars,
+      double decay,
+      mx::StreamOrDevice s
+  ) const override {
+    const ops::Muon h{
+        .momentum = static_cast<float>(config_.momentum),
+        .nesterov = config_.nesterov,
+        .steps = static_cast<int>(config_.steps),
+        .rms = static_cast<float>(config_.rms),
+        .decay = static_cast<float>(decay),
+        .compute = compute_
+    };
+    return ops::muon_device(h, scalars, before, gradient, s);
+  }
 
  private:
+  std::vector<Slot> slots() override { return {{"m", &m_}}; }
+
+  void step_on_gpu(const ops::Parameter& p, double lr, double decay) {
+    const auto scalars = ops::step_scalars(
+        {.learning_rate = lr, .gradient_scale = double{p.gradient_scale}}
+    );
+    const ops::Arrays before{p.weight, m_};
+    ops::run_in_place(
+        "Muon", p, before, step_graph(before, p.gradient, scalars, decay, {})
+    );
+  }
+
   MuonConfig config_;
   mx::Dtype compute_;
   mx::array m_;

@@ -110,6 +110,17 @@ ops::Parameter as_step(
   return out;
 }
 
+ops::StepNumbers numbers_of(const OptimConfig& c) {
+  // Rounded as the rules round them, whose corrections they are.
+  const auto [beta1, beta2] = c.betas_or_default();
+  const auto rounded = [](double x) { return double{static_cast<float>(x)}; };
+  return {
+      .beta1 = rounded(beta1),
+      .beta2 = rounded(beta2),
+      .decay_rate = rounded(-c.adafactor.decay_rate)
+  };
+}
+
 [[noreturn]] void refuse_state(const std::string& what) {
   throw FormatError("[optim.restore] " + what);
 }
@@ -133,6 +144,7 @@ std::unique_ptr<Optimizer> Optimizer::make(
     }
   }
   auto out = std::make_unique<Optimizer>();
+  out->numbers_ = numbers_of(config);
   for (nn::Parameter* p : parameters) {
     out->entries_.push_back({p, decay_of(config, *p), rule_for(config, *p)});
   }
@@ -216,6 +228,10 @@ std::vector<NamedArray> Optimizer::state() const {
       out.push_back({e.parameter->name + "/" + a.name, a.array});
     }
   }
+  // A device may be at them still.
+  ops::Arrays all;
+  for (const NamedArray& a : out) all.push_back(a.array);
+  mx::eval(all);
   return out;
 }
 

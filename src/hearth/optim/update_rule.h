@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/ops/optimizer_step/op.h"
+#include "hearth/ops/optimizer_step/device.h"
 #include "hearth/optim/optim_config.h"
 
 namespace hearth::optim {
@@ -29,15 +29,38 @@ struct StoredArray {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // step counts from 1; decay is the weight decay of this parameter.
+  // One step in place. step counts from 1; decay is the weight decay of this
+  // parameter.
   virtual void step(
       const ops::Parameter& p,
       long step,
       double lr,
       double decay
   ) = 0;
-  // The leaves themselves, in an order that does not change.
-  virtual std::vector<NamedArray> state() const = 0;
+  // The same step as a graph, for a device that compiles those of all
+  // parameters into one function: the weight and then state()'s arrays, before
+  // the step in and after it out. Nothing is evaluated and nothing changes.
+  virtual ops::Arrays step_graph(
+      const ops::Arrays& before,
+      const mx::array& gradient,
+      const ops::StepScalars& scalars,
+      double decay,
+      mx::StreamOrDevice s
+  ) const = 0;
+
+  // The arrays themselves, in an order that does not change.
+  std::vector<NamedArray> state() const;
+  // Takes arrays of the same shapes and dtypes as its state, in that order, and
+  // lets go of those it had. They need not be evaluated.
+  void adopt(std::span<const mx::array> state);
+
+ protected:
+  struct Slot {
+    const char* name;
+    mx::array* array;
+  };
+  // Where the state is held, in its order.
+  virtual std::vector<Slot> slots() = 0;
 };
 
 // The state of all rules is float32 leaves of the zone "optimizer state", zero
