@@ -1,7 +1,7 @@
 // The definitions of activations and gates, in MLX's own ops.
 #include <cmath>
 
-#include "hearth/ops/gate/op.h"
+#include "hearth/ops/gate/faces_impl.h"
 
 namespace hearth::ops {
 namespace {
@@ -88,6 +88,24 @@ mx::array partial_gate_reference(
   const auto rest = mx::subtract(mx::array(1, a.dtype()), a, s);
   const auto mixed = mx::add(mx::multiply(a, g, s), rest, s);
   return mx::astype(mx::multiply(v, mixed, s), value.dtype(), s);
+}
+
+mx::array gate_reference(
+    const GateConfig& c,
+    const Arrays& in,
+    mx::StreamOrDevice s
+) {
+  if (c.has_alpha) {
+    return partial_gate_reference(in[1], in[0], in[2], c.form, s);
+  }
+  const auto& form = c.form;
+  if (c.layout == GateLayout::plain) {
+    return activate_reference(in[0], form.act, form.beta, s);
+  }
+  const auto parts =
+      c.layout == GateLayout::apart ? in : mx::split(in[0], 2, -1, s);
+  const auto gate = activate_reference(parts[0], form.act, form.beta, s);
+  return mx::multiply(gate, parts[1], s);
 }
 
 }  // namespace hearth::ops

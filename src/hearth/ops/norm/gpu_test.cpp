@@ -1,0 +1,64 @@
+// What the op cases cannot ask of a GPU's norms: they are held apart by input
+// here.
+#include <gtest/gtest.h>
+
+#include "hearth/ops/norm/op.h"
+#include "hearth/ops/op_case.h"
+#include "hearth/ops/op_case_check_impl.h"
+
+namespace hearth::ops {
+namespace {
+
+class GpuNorm : public testing::Test {
+ protected:
+  void SetUp() override { mx::set_default_device(mx::Device::cpu); }
+};
+
+TEST_F(GpuNorm, TheGradientOfABfloat16StreamIsAsGoodAsOurKernels) {
+  const ScopedFace gpu(Face::gpu);
+  const auto x = normal_input({130, 100}, mx::bfloat16, 1);
+  const auto w = uniform_input({100}, mx::float32, 2, 0.5f, 1.5f);
+  const auto ct = normal_input({130, 100}, mx::bfloat16, 3);
+  const auto gradient = [&](const ArraysFunction& f, const mx::array& at,
+                            const mx::array& c) {
+    return mx::vjp(f, Arrays{at}, Arrays{c}).second[0];
+  };
+  const auto got = gradient(
+      [&](const Arrays& in) { return Arrays{rms_norm(in[0], w, 1e-5f)}; }, x, ct
+  );
+  const auto want = gradient(
+      [&](const Arrays& in) {
+        return Arrays{
+            rms_norm_reference(in[0], to_float64(w), 1e-5f, mx::float64)
+        };
+      },
+      to_float64(x), to_float64(ct)
+  );
+  EXPECT_EQ(first_difference(got, want, {2e-2, 1.2e-2}), "");
+}
+
+// The residual stays float32 whatever the branch is.
+TEST_F(GpuNorm, TheStreamKeepsItsType) {
+  const ScopedFace gpu(Face::gpu);
+  const auto x = normal_input({3, 8}, mx::float32, 1);
+  const auto r = normal_input({3, 8}, mx::bfloat16, 2);
+  const auto [h, y] = add_rms_norm(x, r, mx::ones({8}), 1e-5f);
+  EXPECT_EQ(h.dtype(), mx::float32);
+  EXPECT_EQ(y.dtype(), mx::bfloat16);
+  EXPECT_TRUE(
+      mx::array_equal(h, mx::add(x, mx::astype(r, mx::float32))).item<bool>()
+  );
+}
+
+// A mean far from zero must be taken off before anything is rounded.
+TEST_F(GpuNorm, ALayerNormOfAFloat32StreamSeesAllOfIt) {
+  const auto x =
+      mx::add(normal_input({4, 64}, mx::float32, 1), mx::array(500.0f));
+  const auto want = layer_norm_reference(x, {}, {}, 1e-5f, mx::float32);
+  const ScopedFace gpu(Face::gpu);
+  const auto got = layer_norm(x, {}, {}, 1e-5f, mx::bfloat16);
+  EXPECT_EQ(first_difference(got, want, {1e-2, 1e-2}), "");
+}
+
+}  // namespace
+}  // namespace hearth::ops
