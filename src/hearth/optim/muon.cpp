@@ -58,21 +58,20 @@ mx::array product(const mx::array& a, const mx::array& b, mx::Dtype compute) {
 class MuonRule : public UpdateRule {
  public:
   MuonRule(const OptimConfig& c, const mx::Shape& shape)
-      : config_(c.muon),
-        compute_(c.muon.precision == "fp32" ? mx::float32 : mx::bfloat16),
+      : hyper_(hyper(c.muon)),
         m_(ops::make_leaf(shape, mx::float32, state_zone())) {}
 
   void step(const ops::Parameter& p, long, double lr, double decay) override {
     if (!ops::on_cpu({})) return step_on_gpu(p, lr, decay);
     auto update = ops::make_leaf(m_.shape(), mx::float32, state_zone());
     ops::momentum_step(
-        static_cast<float>(config_.momentum), config_.nesterov, p.gradient,
-        p.gradient_scale, m_, update
+        hyper_.momentum, hyper_.nesterov, p.gradient, p.gradient_scale, m_,
+        update
     );
     auto direction = ops::orthogonalize(
-        update, static_cast<int>(config_.steps),
+        update, hyper_.steps,
         [this](const mx::array& a, const mx::array& b) {
-          return product(a, b, compute_);
+          return product(a, b, hyper_.compute);
         },
         mx::default_stream(mx::Device::cpu)
     );
@@ -81,7 +80,7 @@ class MuonRule : public UpdateRule {
     const double size = std::sqrt(std::max(m_.shape(0), m_.shape(1)));
     apply(
         p, direction, static_cast<float>(1 - lr * decay),
-        static_cast<float>(-lr * config_.rms * size)
+        static_cast<float>(-lr * double{hyper_.rms} * size)
     );
   }
   ops::Arrays step_graph(
@@ -91,18 +90,25 @@ class MuonRule : public UpdateRule {
       double decay,
       mx::StreamOrDevice s
   ) const override {
-    const ops::Muon h{
-        .momentum = static_cast<float>(config_.momentum),
-        .nesterov = config_.nesterov,
-        .steps = static_cast<int>(config_.steps),
-        .rms = static_cast<float>(config_.rms),
-        .decay = static_cast<float>(decay),
-        .compute = compute_
-    };
+    ops::Muon h = hyper_;
+    h.decay = static_cast<float>(decay);
     return ops::muon_device(h, scalars, before, gradient, s);
   }
 
  private:
+  ops::Muon hyper_;
+  mx::array m_;
+
+  static ops::Muon hyper(const MuonConfig& config) {
+    return {
+        .momentum = static_cast<float>(config.momentum),
+        .nesterov = config.nesterov,
+        .steps = static_cast<int>(config.steps),
+        .rms = static_cast<float>(config.rms),
+        .compute = config.precision == "fp32" ? mx::float32 : mx::bfloat16
+    };
+  }
+
   std::vector<Slot> slots() override { return {{"m", &m_}}; }
 
   void step_on_gpu(const ops::Parameter& p, double lr, double decay) {
@@ -114,10 +120,6 @@ class MuonRule : public UpdateRule {
         "Muon", p, before, step_graph(before, p.gradient, scalars, decay, {})
     );
   }
-
-  MuonConfig config_;
-  mx::Dtype compute_;
-  mx::array m_;
 };
 
 }  // namespace
