@@ -21,7 +21,8 @@ struct AttentionOptions {
   // longer sequence wants.
   std::optional<int> query_offset = {};
   // Document ids, int32 [batch, queries] and [batch, keys]. The latter may be
-  // absent where there are as many queries as keys.
+  // absent where there are as many queries as keys; the ids of a row are then
+  // in [0, keys], as a loader that counts a row's documents gives them.
   std::optional<mx::array> query_segments = {}, key_segments = {};
 };
 
@@ -53,16 +54,6 @@ mx::array attention_qkv(
 // The definition: every score and an explicit mask, in float32 or, given
 // float64, in that.
 mx::array attention_reference(
-    const mx::array& q,
-    const mx::array& k,
-    const mx::array& v,
-    const AttentionOptions& options = {},
-    mx::StreamOrDevice s = {}
-);
-
-// What runs on a GPU: MLX's fused attention where it knows the options, else
-// the definition.
-mx::array attention_fast(
     const mx::array& q,
     const mx::array& k,
     const mx::array& v,

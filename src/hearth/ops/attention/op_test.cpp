@@ -97,9 +97,8 @@ TEST_F(AttentionOp, EveryFormAgrees) {
               );
               const auto want = values_and_gradients(attention_reference, x, o);
               expect_agreement(values_and_gradients(attention, x, o), want);
-              expect_agreement(
-                  values_and_gradients(attention_fast, x, o), want
-              );
+              const ScopedFace gpu(Face::gpu);
+              expect_agreement(values_and_gradients(attention, x, o), want);
             }
   }
 }
@@ -109,8 +108,9 @@ TEST_F(AttentionOp, WhoSeesNothingGetsZeros) {
   AttentionOptions o;
   o.query_segments = ids({0, 1, 2});
   o.key_segments = ids({0, 5, 2});
-  for (const Form form : {Form{attention}, Form{attention_reference}}) {
-    const auto e = values_and_gradients(form, x, o);
+  for (const Face face : {Face::kernels, Face::gpu, Face::reference}) {
+    const ScopedFace forced(face);
+    const auto e = values_and_gradients(attention, x, o);
     const auto y = values_of(e.values[0]);
     for (std::size_t i = 0; i < y.size(); ++i) {
       EXPECT_EQ(y[i] == 0, i / 8 == 1) << i;
