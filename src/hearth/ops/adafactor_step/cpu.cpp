@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hearth/kernels/table.h"
-#include "hearth/ops/adafactor_step/faces.h"
+#include "hearth/ops/adafactor_step/faces_impl.h"
 #include "hearth/ops/arithmetic/op.h"
 #include "hearth/ops/step_over_impl.h"
 

@@ -1,6 +1,6 @@
 // An Adafactor step on a GPU, outside of a compiled step.
 #include "hearth/ops/adafactor_step/device.h"
-#include "hearth/ops/adafactor_step/faces.h"
+#include "hearth/ops/adafactor_step/faces_impl.h"
 
 namespace hearth::ops {
 

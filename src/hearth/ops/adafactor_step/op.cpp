@@ -1,5 +1,5 @@
 // Checks what an Adafactor step is given and chooses the form that runs it.
-#include "hearth/ops/adafactor_step/faces.h"
+#include "hearth/ops/adafactor_step/faces_impl.h"
 #include "hearth/ops/leaf.h"
 #include "hearth/ops/step_over_impl.h"
 

@@ -110,6 +110,9 @@ OpCase base(const char* name, const LossTerms& terms) {
   // of h in the weight's, is rounded to 8 bits.
   c.float32 = {{2e-4, 2e-5}, {5e-5, 5e-5}};
   c.bfloat16 = {{2e-4, 2e-5}, {1.5e-2, 1e-2}};
+  // A GPU's product rounds the logits themselves to 8 bits, by up to 0.008
+  // where they are near 4.
+  c.gpu_bfloat16 = {{6e-2, 2e-4}, c.bfloat16.gradient};
   c.forward_work = [](const Size& n, mx::Dtype t) {
     return Work{bytes(n, t), 3 * flops(n)};
   };
@@ -197,6 +200,7 @@ OpCase head_log_probs_case() {
   c.primitives = {"FusedHeadLoss", "HeadLogProbs"};
   // Upstream values are up to 3 and h is up to 4, rounded to 8 bits.
   c.bfloat16.gradient.absolute = 3e-2;
+  c.gpu_bfloat16 = {{1e-2, 2e-3}, c.bfloat16.gradient};
   c.run = [](const Arrays& v) {
     return Arrays{head_log_probs(v[0], v[1], v[2])};
   };

@@ -9,7 +9,7 @@ namespace hearth::ops {
 
 // What a row of a chunk leaves behind.
 struct HeadRow {
-  float scale;  // of its gradients; see head_loss_cpu.cpp
+  float scale;  // of its gradients; see kernel_run.cpp
   float loss, weight;
 };
 

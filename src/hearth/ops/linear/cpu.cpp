@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "hearth/ops/linear/cpu_grad.h"
-#include "hearth/ops/linear/faces.h"
+#include "hearth/ops/linear/faces_impl.h"
 
 namespace hearth::ops {
 namespace {

@@ -3,7 +3,7 @@
 // turns it round, and whoever adds it up then copies it.
 #include <mlx/transforms.h>
 
-#include "hearth/ops/linear/faces.h"
+#include "hearth/ops/linear/faces_impl.h"
 
 namespace hearth::ops {
 namespace {

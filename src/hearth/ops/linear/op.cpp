@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/linear/faces.h"
+#include "hearth/ops/linear/faces_impl.h"
 
 namespace hearth::ops {
 namespace {

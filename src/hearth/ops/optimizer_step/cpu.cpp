@@ -1,5 +1,5 @@
 // Optimiser steps over our kernels, in place.
-#include "hearth/ops/optimizer_step/faces.h"
+#include "hearth/ops/optimizer_step/faces_impl.h"
 #include "hearth/ops/step_over_impl.h"
 
 namespace hearth::ops {

@@ -5,7 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/ops/in_place_gpu.h"
 #include "hearth/ops/optimizer_step/device.h"
-#include "hearth/ops/optimizer_step/faces.h"
+#include "hearth/ops/optimizer_step/faces_impl.h"
 #include "hearth/ops/step_over_impl.h"
 
 namespace hearth::ops {

@@ -1,6 +1,6 @@
 // Checks the states of an optimiser step and chooses the form that runs it.
 #include "hearth/ops/leaf.h"
-#include "hearth/ops/optimizer_step/faces.h"
+#include "hearth/ops/optimizer_step/faces_impl.h"
 #include "hearth/ops/step_over_impl.h"
 
 namespace hearth::ops {

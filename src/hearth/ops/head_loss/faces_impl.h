@@ -1,0 +1,59 @@
+#pragma once
+// The forms that head_loss() and head_log_probs() choose among: our kernels
+// (cpu.cpp) and what a GPU runs (gpu.cpp). All is checked already. The
+// definition is declared in op.h.
+#include "hearth/ops/head_loss/op.h"
+
+namespace hearth::ops {
+
+HeadLoss head_loss_kernels(
+    const mx::array& h,
+    const mx::array& w,
+    const mx::array& targets,
+    const std::optional<mx::array>& weights,
+    const HeadLossOptions& options,
+    const Teacher& teacher,
+    std::shared_ptr<const PackedWeight> packed,
+    mx::StreamOrDevice s
+);
+mx::array head_log_probs_kernels(
+    const mx::array& h,
+    const mx::array& w,
+    const mx::array& targets,
+    float soft_cap,
+    std::shared_ptr<const PackedWeight> packed,
+    const Home& home,
+    mx::StreamOrDevice s
+);
+
+// chunk is how many tokens have logits at a time; 0: as many as fit into
+// gpu_chunk_bytes.
+HeadLoss head_loss_gpu(
+    const mx::array& h,
+    const mx::array& w,
+    const mx::array& targets,
+    const std::optional<mx::array>& weights,
+    const HeadLossOptions& options,
+    const Teacher& teacher,
+    mx::StreamOrDevice s,
+    int chunk = 0
+);
+mx::array head_log_probs_gpu(
+    const mx::array& h,
+    const mx::array& w,
+    const mx::array& targets,
+    float soft_cap,
+    mx::StreamOrDevice s,
+    int chunk = 0
+);
+
+// Tokens of a chunk: a multiple of 256 whose logits, and what is made of them
+// before the gradient is there, stay within a gibibyte, and 8,192 at most, from
+// where on the products get no faster.
+int gpu_chunk_tokens(
+    const LossTerms& terms,
+    mx::Dtype activations,
+    int vocabulary
+);
+
+}  // namespace hearth::ops
