@@ -50,12 +50,12 @@ mx::array want(const Rows& all, int last, const AttentionOptions& options) {
   return mx::slice(y, {0, n - last, 0, 0}, {1, n, kHeads, kDim});
 }
 
-class KvCacheRows : public testing::TestWithParam<int> {
+class KvCacheRows : public testing::TestWithParam<std::tuple<int, Face>> {
  protected:
   void SetUp() override {
     mx::set_default_device(mx::Device::cpu);
     options.causal = true;
-    options.window = GetParam();
+    options.window = std::get<0>(GetParam());
   }
   void expect_step(
       const std::shared_ptr<KvCache>& cache,
@@ -78,6 +78,7 @@ class KvCacheRows : public testing::TestWithParam<int> {
     cached_attention(r.q, r.k, r.v, cache, options).eval();
   }
   AttentionOptions options;
+  const ScopedFace face{std::get<1>(GetParam())};
 };
 
 TEST_P(KvCacheRows, StepsSeeWhatCameBefore) {
@@ -109,7 +110,50 @@ TEST_P(KvCacheRows, WhatIsCutOffIsForgotten) {
   expect_step(cache, text.part(0, 9), other);
 }
 
-INSTANTIATE_TEST_SUITE_P(Windows, KvCacheRows, testing::Values(0, 5));
+INSTANTIATE_TEST_SUITE_P(
+    Windows,
+    KvCacheRows,
+    testing::Combine(
+        testing::Values(0, 5),
+        testing::Values(Face::kernels, Face::gpu)
+    )
+);
+
+// A GPU's steps write into the room that is there. `page` is in tokens.
+TEST(KvCacheOnAGpu, GrowsByPagesAndNotByTokens) {
+  mx::set_default_device(mx::Device::cpu);
+  const ScopedFace gpu(Face::gpu);
+  for (const int page : {0, 16}) {
+    const auto cache = std::make_shared<KvCache>(kKv, kDim, mx::float32, page);
+    const auto room = [&](int tokens) {
+      return std::size_t(2) * tokens * kKv * kDim * sizeof(float);
+    };
+    const int step = page > 0 ? page : 256;
+    for (const int n : {1, step - 2, 1, 1}) {
+      const Rows r = rows(n, 9);
+      cached_attention(r.q, r.k, r.v, cache).eval();
+      EXPECT_EQ(
+          cache->nbytes(), room(cache->length() <= step ? step : 2 * step)
+      ) << cache->length();
+    }
+  }
+}
+
+// Codes and scales, not the rows themselves.
+TEST(KvCacheOnAGpu, KeepsInt8AsInt8) {
+  mx::set_default_device(mx::Device::cpu);
+  const ScopedFace gpu(Face::gpu);
+  const auto cache = std::make_shared<KvCache>(kKv, kDim, mx::int8);
+  Rows text = rows(20, 7);
+  text.v = mx::multiply(text.v, mx::array(100.0f));
+  text.k = mx::where(
+      mx::reshape(mx::less(mx::arange(20), mx::array(3)), {1, 20, 1, 1}),
+      mx::array(0.0f), text.k
+  );
+  const auto got = cached_attention(text.q, text.k, text.v, cache);
+  EXPECT_EQ(cache->nbytes(), std::size_t(2) * 256 * kKv * (kDim + 4));
+  EXPECT_EQ(first_difference(got, want(text, 20, {}), {3, 2e-2}), "");
+}
 
 }  // namespace
 }  // namespace hearth::ops
