@@ -9,7 +9,7 @@
 namespace hearth::ops {
 namespace {
 
-using head_loss_terms::On;
+using head_loss_terms::LossMath;
 using head_loss_terms::tokens_of;
 
 // Float16 has no room for gradients before the loss scale is on them: they are
@@ -18,7 +18,7 @@ float headroom(mx::Dtype t) {
   return t == mx::float16 ? 1024 : 1;
 }
 
-mx::array rows_of(const mx::array& a, int begin, int end, mx::Stream s) {
+mx::array token_rows(const mx::array& a, int begin, int end, mx::Stream s) {
   mx::Shape from(a.ndim(), 0), to = a.shape();
   from[0] = begin, to[0] = end;
   return mx::slice(a, from, to, s);
@@ -51,7 +51,7 @@ class Chunks {
   std::optional<mx::array> dw_;
 
   mx::array part(const mx::array& a, int begin, int end) const {
-    return rows_of(a, begin, end, s_);
+    return token_rows(a, begin, end, s_);
   }
   Teacher part(const Teacher& t, int begin, int end) const {
     Teacher out;
@@ -139,8 +139,9 @@ HeadInputs head_inputs(
     if (!a) return a;
     return std::optional(mx::flatten(mx::atleast_2d(fixed(*a), s), 0, -2, s));
   };
-  auto tokens =
-      tokens_of(On{s}, mx::astype(targets, mx::int32, s), weights, mx::float32);
+  auto tokens = tokens_of(
+      LossMath{s}, mx::astype(targets, mx::int32, s), weights, mx::float32
+  );
   // A target beyond the vocabulary makes the loss NaN, and reads nothing.
   const auto last = mx::array(w.shape(0) - 1);
   const auto beyond = mx::greater(tokens.targets, last, s);

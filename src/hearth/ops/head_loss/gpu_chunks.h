@@ -16,7 +16,7 @@ struct Wanted {
 // of which is differentiated through.
 struct HeadInputs {
   mx::array h, w;  // of one dtype
-  head_loss_terms::Tokens tokens;
+  head_loss_terms::LossTokens tokens;
   Teacher teacher;
 };
 

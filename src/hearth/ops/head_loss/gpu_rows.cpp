@@ -23,7 +23,7 @@ struct Moved {
 
 // Over the whole vocabulary.
 Moved dense_divergence(
-    const On& on,
+    const LossMath& on,
     Divergence kind,
     const mx::array& lp,
     const mx::array& lq
@@ -43,7 +43,7 @@ Moved dense_divergence(
 // Over the outcomes that the teacher lists and one more for the rest. There are
 // few, so MLX differentiates it.
 Moved listed_divergence(
-    const On& on,
+    const LossMath& on,
     Divergence kind,
     const mx::array& lp,
     const mx::array& teacher
@@ -62,7 +62,7 @@ struct TeacherRows {
   mx::array value, gradient;
 };
 TeacherRows teacher_rows(
-    const On& on,
+    const LossMath& on,
     const mx::array& l,
     const Arrays& teacher,
     Divergence kind,
@@ -110,7 +110,7 @@ Arrays any_loss(
     float temperature,
     float factor
 ) {
-  const On on{s};
+  const LossMath on{s};
   const auto &targets = in[1], &weights = in[2];
   const auto l = capped(on, on.wide(in[0]), soft_cap);
   const int vocabulary = l.shape(-1);
@@ -164,9 +164,9 @@ RowLosses plain_losses(
     float factor,
     mx::StreamOrDevice s
 ) {
-  const On on{s};
-  // On a CPU the op is a graph that keeps the logits' dtype throughout, where
-  // the GPUs' kernels compute in float32.
+  const LossMath on{s};
+  // On a CPU the op is a graph that keeps the logits' dtype throughout,
+  // where the GPUs' kernels compute in float32.
   const bool cpu = mx::to_stream(s).device == mx::Device::cpu;
   const auto losses = [&](const Arrays& l) {
     const auto logits = cpu ? on.wide(l[0]) : l[0];

@@ -10,7 +10,7 @@ using namespace head_loss_terms;
 // [tokens, vocabulary]. A dropped token's are those of zeros, so that nothing
 // it holds can reach a gradient.
 mx::array logits_of(
-    const On& on,
+    const LossMath& on,
     const mx::array& h,
     const mx::array& w,
     const mx::array& counting,
@@ -27,13 +27,17 @@ mx::array logits_of(
   return capped(on, l, soft_cap);
 }
 
-mx::array taken(const On& on, const mx::array& l, const mx::array& targets) {
+mx::array taken(
+    const LossMath& on,
+    const mx::array& l,
+    const mx::array& targets
+) {
   const auto column = mx::expand_dims(targets, -1, on.s);
   return mx::squeeze(mx::take_along_axis(l, column, -1, on.s), -1, on.s);
 }
 
 mx::array teacher_term(
-    const On& on,
+    const LossMath& on,
     const LossTerms& terms,
     const mx::array& l,
     const Teacher& t
@@ -58,9 +62,9 @@ mx::array teacher_term(
 }
 
 HeadLoss loss_of_logits(
-    const On& on,
+    const LossMath& on,
     const mx::array& l,
-    const Tokens& tokens,
+    const LossTokens& tokens,
     const mx::Shape& shape,
     const LossTerms& terms,
     const Teacher& teacher
@@ -101,7 +105,7 @@ HeadLoss head_loss_reference(
     const Teacher& teacher,
     mx::StreamOrDevice s
 ) {
-  const On on{s};
+  const LossMath on{s};
   const auto wide = h.dtype() == mx::float64 ? mx::float64 : mx::float32;
   const auto tokens = tokens_of(on, targets, weights, wide);
   const auto l = logits_of(on, h, w, tokens.counting, terms.soft_cap);
@@ -117,7 +121,7 @@ HeadLoss head_loss_unfused(
     std::shared_ptr<const PackedWeight> packed,
     mx::StreamOrDevice s
 ) {
-  const On on{s};
+  const LossMath on{s};
   const auto tokens = tokens_of(on, targets, weights, mx::float32);
   const auto flat = mx::reshape(h, {-1, h.shape(-1)}, s);
   const auto product = linear(flat, w, {}, std::move(packed), s);
@@ -132,7 +136,7 @@ mx::array head_log_probs_reference(
     float soft_cap,
     mx::StreamOrDevice s
 ) {
-  const On on{s};
+  const LossMath on{s};
   const auto wide = h.dtype() == mx::float64 ? mx::float64 : mx::float32;
   const auto [t, weight, counting] = tokens_of(on, targets, {}, wide);
   const auto l = logits_of(on, h, w, counting, soft_cap);

@@ -6,7 +6,7 @@
 namespace hearth::ops::head_loss_terms {
 
 // Short names for MLX's ops on one stream.
-struct On {
+struct LossMath {
   mx::StreamOrDevice s;
   mx::array like(const mx::array& a, float x) const {
     return mx::array(x, a.dtype());
@@ -48,12 +48,12 @@ struct On {
   }
 };
 
-struct Tokens {
+struct LossTokens {
   mx::array targets, weights, counting;  // [tokens]; dropped: 0, 0 and false
 };
 
-inline Tokens tokens_of(
-    const On& on,
+inline LossTokens tokens_of(
+    const LossMath& on,
     const mx::array& targets,
     const std::optional<mx::array>& weights,
     mx::Dtype type
@@ -72,14 +72,18 @@ inline Tokens tokens_of(
   return {mx::maximum(t, none, s), w, mx::not_equal(w, zero, s)};
 }
 
-inline mx::array capped(const On& on, const mx::array& l, float soft_cap) {
+inline mx::array capped(
+    const LossMath& on,
+    const mx::array& l,
+    float soft_cap
+) {
   if (soft_cap == 0) return l;
   return on.times(mx::tanh(on.times(l, 1 / soft_cap), on.s), soft_cap);
 }
 
 // The divergence of each row, from log probabilities of the same outcomes.
 inline mx::array divergence(
-    const On& on,
+    const LossMath& on,
     Divergence kind,
     const mx::array& lp,
     const mx::array& lq
@@ -102,7 +106,11 @@ inline mx::array divergence(
 }
 
 // All that is not listed as one more outcome.
-inline mx::array with_tail(const On& on, const mx::array& listed, float floor) {
+inline mx::array with_tail(
+    const LossMath& on,
+    const mx::array& listed,
+    float floor
+) {
   const auto rest = mx::subtract(
       on.like(listed, 1), mx::sum(on.exp(listed), -1, true, on.s), on.s
   );
