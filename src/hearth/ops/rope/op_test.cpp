@@ -100,15 +100,36 @@ TEST(RopeFrequencies, RefusesWhatCannotBe) {
 }
 
 TEST(Rope, PositionsOutsideTheTableGiveNan) {
-  const auto table = rope_table(rope_frequencies(config({}, 1)), 8);
-  auto y = rope(
-      mx::ones({1, 3, 1, 64}), mx::array({7, 8, -1}), table, RopePairs::halves,
-      mx::Device::cpu
-  );
-  y.eval();
-  EXPECT_FALSE(std::isnan(y.data<float>()[0]));
-  EXPECT_TRUE(std::isnan(y.data<float>()[64]));
-  EXPECT_TRUE(std::isnan(y.data<float>()[191]));
+  for (const Face face : {Face::kernels, Face::gpu}) {
+    const ScopedFace forced(face);
+    const auto table = rope_table(rope_frequencies(config({}, 1)), 8);
+    auto y = rope(
+        mx::ones({1, 3, 1, 64}), mx::array({7, 8, -1}), table,
+        RopePairs::halves, mx::Device::cpu
+    );
+    y.eval();
+    EXPECT_FALSE(std::isnan(y.data<float>()[0]));
+    EXPECT_TRUE(std::isnan(y.data<float>()[64]));
+    EXPECT_TRUE(std::isnan(y.data<float>()[191]));
+  }
+}
+
+// Positions that all rows share, and the turn back after the turn.
+TEST(Rope, AGpuTurnsBackWhatItTurned) {
+  const ScopedFace gpu(Face::gpu);
+  const auto cpu = mx::StreamOrDevice(mx::Device::cpu);
+  const auto table = rope_table(rope_frequencies(config({}, 1)), 50);
+  const auto x =
+      mx::random::normal({2, 3, 2, 80}, mx::float32, 0.0f, 1.0f, {}, cpu);
+  for (const auto pairs : {RopePairs::halves, RopePairs::interleaved}) {
+    const auto turn = [&](const Arrays& in) {
+      return Arrays{rope(in[0], mx::array({3, 0, 49}), table, pairs, cpu)};
+    };
+    const auto y = turn({x})[0];
+    EXPECT_FALSE(mx::allclose(y, x, 1e-2, 1e-2, false, cpu).item<bool>());
+    const auto back = mx::vjp(turn, {x}, {y}).second[0];
+    EXPECT_TRUE(mx::allclose(back, x, 1e-5, 1e-5, false, cpu).item<bool>());
+  }
 }
 
 TEST(Rope, RefusesWrongShapes) {
