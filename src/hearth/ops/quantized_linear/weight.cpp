@@ -7,6 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/ops/leaf.h"
+#include "hearth/ops/quantized_linear/gpu_weight.h"
 
 namespace hearth::ops {
 namespace {
@@ -156,9 +157,11 @@ void QuantizedWeight::hold(
     const QuantizedArrays& arrays,
     mx::StreamOrDevice s
 ) {
-  if (!on_cpu(s) && affine(format())) {
-    arrays_ = arrays;
-    return;
+  if (!on_cpu(s)) {
+    if (auto held = GpuQuantized::of(format(), cols(), arrays)) {
+      gpu_ = std::make_shared<const GpuQuantized>(std::move(*held));
+      return;
+    }
   }
   QuantizedArrays a = dense_arrays(arrays);
   if (!on_cpu(s)) {
@@ -228,12 +231,14 @@ QuantizedWeight QuantizedWeight::of_packed(
 
 std::size_t QuantizedWeight::nbytes() const {
   if (packed_) return packed_->nbytes();
+  if (gpu_) return gpu_->nbytes();
   if (wide_) return wide_->nbytes() + arrays_->codes.nbytes();
   return layout_.format.row_bytes(layout_.cols) *
          static_cast<std::size_t>(layout_.rows);
 }
 
 QuantizedArrays QuantizedWeight::arrays() const {
+  if (gpu_) return gpu_->arrays();
   if (arrays_) return *arrays_;
   QuantizedArrays a = make_arrays(format(), rows(), cols());
   run_on_stream("unpack_quantized", cpu_stream(), [&](const Execution& run) {
@@ -255,22 +260,14 @@ mx::array QuantizedWeight::gpu_product(
     const mx::array& x,
     mx::StreamOrDevice s
 ) const {
+  if (gpu_) return gpu_->product(x, s);
   if (wide_) {
     return mx::matmul(x, mx::transpose(mx::astype(*wide_, x.dtype(), s), s), s);
   }
-  if (!arrays_) {
-    throw UsageError(
-        "[ops.quantized_linear] a weight packed for the CPU cannot run on a "
-        "GPU "
-        "stream"
-    );
-  }
-  // MLX answers in the wider type of x and the scales.
-  const auto y = mx::quantized_matmul(
-      x, arrays_->codes, *arrays_->scales, arrays_->biases, true,
-      format().group, format().bits, "affine", s
+  throw UsageError(
+      "[ops.quantized_linear] a weight packed for the CPU cannot run on a GPU "
+      "stream"
   );
-  return mx::astype(y, x.dtype(), s);
 }
 
 }  // namespace hearth::ops

@@ -1,8 +1,9 @@
 #pragma once
 // A weight matrix in a quantised format, one copy of it. On a CPU it is held in
-// the layout the kernels run (kernels/quant/packed.h), from which the file's
-// arrays come back bit for bit; on a GPU it is MLX's own affine arrays, and
-// the formats MLX has no product for are widened to bfloat16.
+// the layout the kernels run (kernels/quant/packed.h), on a GPU as MLX's affine
+// arrays (gpu_weight.h); the file's arrays come back from either bit for bit.
+// Formats that MLX has no product for are widened to bfloat16 on a GPU, beside
+// the file's arrays.
 #include <memory>
 #include <optional>
 
@@ -22,6 +23,8 @@ struct QuantizedArrays {
   mx::array codes;
   std::optional<mx::array> scales, biases;
 };
+
+class GpuQuantized;
 
 class QuantizedWeight {
  public:
@@ -69,8 +72,10 @@ class QuantizedWeight {
 
   kernels::PackedLayout layout_;
   std::optional<mx::array> packed_;
-  std::optional<QuantizedArrays> arrays_;  // a GPU's
-  std::optional<mx::array> wide_;          // a GPU's, formats MLX lacks
+  std::shared_ptr<const GpuQuantized> gpu_;
+  // A GPU's, of formats that MLX lacks.
+  std::optional<QuantizedArrays> arrays_;
+  std::optional<mx::array> wide_;
 };
 
 }  // namespace hearth::ops
