@@ -74,6 +74,9 @@ struct OpCase {
   // Whether there is a GPU's face; not where the op is about memory that only
   // our kernels read.
   bool has_gpu = true;
+  // Whether run() only builds a graph, as what a training step compiles must;
+  // not where it lays out a weight first.
+  bool only_builds = true;
   // Of the central difference, in float64, and how near it must come, relative
   // to the largest gradient. Some of MLX's functions are of single precision
   // inside even for float64: their cases take a longer step and allow more.

@@ -37,8 +37,9 @@ struct Evaluated {
   Arrays values, gradients;
 };
 
-// Values of f and gradients with respect to the case's differentiable inputs.
-inline Evaluated evaluate(
+// Values of f and gradients with respect to the case's differentiable inputs,
+// as a graph.
+inline Evaluated unevaluated(
     const OpCase& c,
     const ArraysFunction& f,
     const Arrays& in,
@@ -59,6 +60,17 @@ inline Evaluated evaluate(
   } else {
     std::tie(e.values, e.gradients) = mx::vjp(of_primals, primals, ct);
   }
+  return e;
+}
+
+// The same, evaluated.
+inline Evaluated evaluate(
+    const OpCase& c,
+    const ArraysFunction& f,
+    const Arrays& in,
+    const Arrays& ct
+) {
+  auto e = unevaluated(c, f, in, ct);
   Arrays all = e.values;
   all.insert(all.end(), e.gradients.begin(), e.gradients.end());
   mx::eval(all);

@@ -152,6 +152,59 @@ TEST_P(OpGpu, MatchesReference) {
   EXPECT_EQ(launched_ops(), std::vector<std::string>()) << "CPU primitives";
 }
 
+// Traces like mx::compile, but joins no ops: on a CPU that would call a C++
+// compiler.
+class TracedOnly {
+ public:
+  TracedOnly() { mx::set_compile_mode(mx::CompileMode::no_fuse); }
+  ~TracedOnly() { mx::set_compile_mode(mx::CompileMode::enabled); }
+};
+
+// A training step is one compiled function: nothing in it may be evaluated
+// while it is traced, and gradients must be sound inside, twice over (MLX's of
+// a split is not).
+TEST_P(OpGpu, TracesInsideOneCompiledFunction) {
+  const OpCase& c = *GetParam();
+  if (!c.has_gpu) GTEST_SKIP() << "the case has no GPU's face";
+  if (c.differentiable.empty() || !c.only_builds) {
+    GTEST_SKIP() << "no part of a training step";
+  }
+  const ScopedFace gpu(Face::gpu);
+  const TracedOnly mode;
+  const auto dtype = c.dtypes.back();
+  const auto in = c.inputs(c.sizes[2], dtype, 21);
+  const auto ct = cotangents(c.run(in), 201);
+  // Two micro-batches, one after the other in the list of inputs.
+  Arrays all;
+  for (const std::uint64_t seed : {21, 31}) {
+    const auto own = c.inputs(c.sizes[2], dtype, seed);
+    all.insert(all.end(), own.begin(), own.end());
+    all.insert(all.end(), ct.begin(), ct.end());
+  }
+  const auto step = [&](const Arrays& v) {
+    Arrays out;
+    for (auto at = v.begin(); at != v.end();) {
+      const auto middle = at + static_cast<std::ptrdiff_t>(in.size());
+      const auto end = middle + static_cast<std::ptrdiff_t>(ct.size());
+      const auto e = unevaluated(c, c.run, {at, middle}, {middle, end});
+      out.insert(out.end(), e.values.begin(), e.values.end());
+      out.insert(out.end(), e.gradients.begin(), e.gradients.end());
+      at = end;
+    }
+    return out;
+  };
+  Arrays want = step(all), got = mx::compile(step)(all);
+  // Values may be views, which compare by their memory.
+  for (auto* all_of : {&want, &got}) {
+    for (auto& a : *all_of) a = mx::contiguous(a);
+    mx::eval(*all_of);
+  }
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_TRUE(same_bits(got[i], want[i])) << "output " << i;
+  }
+}
+
 // A column-major copy and a slice of something wider, with the same values.
 mx::array transposed_layout(const mx::array& a) {
   if (a.ndim() < 2) return a;

@@ -215,6 +215,7 @@ struct StepCall {
 
 OpCase linear_step_case() {
   OpCase c = base("linear_packed", false);
+  c.only_builds = false;
   c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
   c.differentiable = {0};
   c.run = [](const Arrays& v) {
