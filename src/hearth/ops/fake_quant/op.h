@@ -10,8 +10,8 @@ namespace hearth::ops {
 // w[..., cols] float32 or bfloat16; same shape and dtype back. cols must suit
 // the format. A group with a NaN or an infinity comes back as NaN.
 //
-// MLX's affine formats whose scales have w's dtype run on any device; the
-// others are rounded on the CPU whatever the stream.
+// Affine and symmetric formats run on any device; the others are rounded on the
+// CPU whatever the stream.
 mx::array fake_quant(
     const mx::array& w,
     const kernels::QuantFormat& format,
