@@ -15,8 +15,18 @@ namespace {
 struct TrainCase {
   const char *name, *work;  // work: what the peer calls it
   StepShape shape;
+  bool gpu_alone = false;  // minutes a step on a CPU
 };
 
+constexpr StepShape kB20{
+    .dim = 384,
+    .layers = 6,
+    .heads = 12,
+    .ffn = 1024,
+    .vocab = 24576,
+    .rows = 32,
+    .length = 256
+};
 constexpr StepShape kG124{
     .dim = 768,
     .layers = 12,
@@ -27,6 +37,17 @@ constexpr StepShape kG124{
     .length = 1024
 };
 
+// The same model on another batch.
+constexpr StepShape of(
+    StepShape shape,
+    std::uint32_t rows,
+    std::uint32_t length
+) {
+  shape.rows = rows;
+  shape.length = length;
+  return shape;
+}
+
 // The same update in less memory: row by row, the head alone kept packed.
 constexpr StepShape lean(StepShape shape) {
   shape.micro_rows = 1;
@@ -35,16 +56,10 @@ constexpr StepShape lean(StepShape shape) {
 }
 
 const TrainCase kCases[] = {
-    {"train b20 32x256",
-     "b20",
-     {.dim = 384,
-      .layers = 6,
-      .heads = 12,
-      .ffn = 1024,
-      .vocab = 24576,
-      .rows = 32,
-      .length = 256}},
+    {"train b20 32x256", "b20", kB20},
+    {"train b20 48x1024", "b20 48x1024", of(kB20, 48, 1024), true},
     {"train g124 4x1024", "g124", kG124},
+    {"train g124 32x1024", "g124 32x1024", of(kG124, 32, 1024), true},
     {"train g124 4x1024 lean", "g124", lean(kG124)},
     {"train lora05 4x512",
      "lora05",
@@ -93,6 +108,7 @@ BenchCase case_of(const TrainCase& t, const CaseContext& context) {
 std::vector<BenchCase> train_cases(const CaseContext& context) {
   std::vector<BenchCase> cases;
   for (const TrainCase& t : kCases) {
+    if (t.gpu_alone && ops::on_cpu({})) continue;
     const BenchCase own = case_of(t, context);
     if (!context.with_peers) {
       cases.push_back(own);

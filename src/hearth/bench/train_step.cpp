@@ -120,8 +120,19 @@ TrainStep::TrainStep(const StepShape& shape, std::uint64_t seed)
       train::make_step({model_, objective_, *optimizer_}, {.compute = compute});
 }
 
+TrainStep::~TrainStep() {
+  while (under_way_ > 0) take();
+}
+
+// As the loop does: a device is sent the next step before the last is taken.
 void TrainStep::operator()() {
-  rows_ = step_->run(batch_, {.rows = rows_, .lr = 1e-4}).rows;
+  step_->send(batch_, {.rows = rows_, .lr = 1e-4});
+  if (++under_way_ == step_->most_under_way()) take();
+}
+
+void TrainStep::take() {
+  --under_way_;
+  rows_ = step_->take().rows;
 }
 
 void TrainStep::profile(Row& row) {

@@ -30,6 +30,7 @@ double step_flops(const StepShape& shape);
 class TrainStep {
  public:
   TrainStep(const StepShape& shape, std::uint64_t seed);
+  ~TrainStep();
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;
 
@@ -42,9 +43,12 @@ class TrainStep {
   models::Decoder model_;
   data::Batch batch_;
   std::uint32_t rows_;
+  std::size_t under_way_ = 0;
   train::LanguageModel objective_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<train::Step> step_;
+
+  void take();
 };
 
 }  // namespace hearth::bench

@@ -92,16 +92,19 @@ Gate::Gate(ParameterSet& set, const std::string& name, const GateConfig& config)
 
 void Gate::set_step(std::int64_t step) {
   step_ = step;
-  const bool scheduled = config_.alpha == "cosine" || config_.alpha == "linear";
-  scheduled_ = static_cast<float>(
-      scheduled ? scheduled_alpha(config_, step) : config_.value
-  );
+  const double alpha =
+      scheduled() ? nn::scheduled_alpha(config_, step) : config_.value;
+  scheduled_ = mx::array(static_cast<float>(alpha));
+}
+
+bool Gate::scheduled() const {
+  return config_.alpha == "cosine" || config_.alpha == "linear";
 }
 
 mx::array Gate::alpha(const mx::array& x) const {
   if (raw_ != nullptr) return mx::sigmoid(mx::reshape(raw_->value, {}));
   if (config_.alpha != "entropy" && config_.alpha != "confidence") {
-    return mx::array(scheduled_);
+    return scheduled_;
   }
   const auto p = mx::softmax(
       mx::divide(

@@ -45,6 +45,10 @@ class Gate {
   // Moves a scheduled alpha to where it stands at that optimiser step.
   void set_step(std::int64_t step);
   std::int64_t step() const { return step_; }
+  // Whether alpha follows a schedule, and where it stands: a float32 scalar. A
+  // graph that is compiled once for all steps puts its own input here.
+  bool scheduled() const;
+  mx::array& scheduled_alpha() { return scheduled_; }
   // Now; of entropy and confidence it depends on the input.
   mx::array alpha(const mx::array& x) const;
   const GateConfig& config() const { return config_; }
@@ -54,7 +58,7 @@ class Gate {
   Parameter* raw_ = nullptr;   // learnt alpha before the sigmoid
   Parameter* beta_ = nullptr;  // learnt
   std::int64_t step_ = 0;
-  float scheduled_ = 1;
+  mx::array scheduled_{1.0f};
 };
 
 // Where a cosine or linear schedule stands.

@@ -59,6 +59,9 @@ class Optimizer {
   // their memory. Throws UsageError where a parameter has a packed companion,
   // which only the update in place makes anew.
   void adopt(std::span<const mx::array> after);
+  // An adopted update has turned out to be none: the device found it unfit and
+  // left all arrays as they were.
+  void uncount() { --steps_; }
 
   // Updates made so far.
   long steps() const { return steps_; }

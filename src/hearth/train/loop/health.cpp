@@ -151,12 +151,61 @@ HealthVerdict Health::judge(
     double gradient_norm,
     std::uint32_t length
 ) {
+  const bool fits = limits(length).hold(loss, gradient_norm);
+  return note(step, loss, gradient_norm, length, fits);
+}
+
+HealthVerdict Health::note(
+    long step,
+    double loss,
+    double gradient_norm,
+    std::uint32_t length,
+    bool applied
+) {
   Window& own = windows_[length];
   const auto [what, norm_alone] = complaint(own, loss, gradient_norm);
-  if (is_usual_now(own, norm_alone) || what.empty()) {
+  const bool usual = is_usual_now(own, norm_alone);
+  if (applied) {
     note_good(own, loss, gradient_norm);
     return {};
   }
+  if (!what.empty() && !usual) return bad_step(step, own, what);
+  return bad_step(
+      step, own,
+      fmt::format(
+          "the loss {:.4g} or the gradient norm {:.4g} was beyond what was "
+          "usual when the step was sent",
+          loss, gradient_norm
+      )
+  );
+}
+
+StepLimits Health::limits(std::uint32_t length) const {
+  StepLimits out;
+  const auto at = windows_.find(length);
+  if (at == windows_.end()) return out;
+  const Window& own = at->second;
+  if (known(own.losses)) {
+    const auto [middle, deviation] = spread_of(own.losses);
+    out.loss =
+        middle +
+        config_.z * std::max({deviation, kLossFloor * std::abs(middle), 1e-9});
+  }
+  // One more high norm beside a good loss would be taken for the new usual.
+  const auto last = config_.in_a_row - 1;
+  const bool yields = row_.norms >= last || own.row.norms >= last;
+  if (known(own.norms) && !yields) {
+    const auto [middle, deviation] = spread_of(own.norms);
+    out.norm = std::exp(middle + config_.z * std::max(deviation, kNormFloor));
+  }
+  return out;
+}
+
+HealthVerdict Health::bad_step(
+    long step,
+    Window& own,
+    const std::string& what
+) {
   const std::string reason = fmt::format("step {}: {}", step, what);
   for (Row* row : {&row_, &own.row}) {
     if (row->bad++ == 0) row->since = step;

@@ -8,6 +8,7 @@
 
 #include "hearth/base/config.h"
 #include "hearth/base/json.h"
+#include "hearth/train/step/step.h"
 
 namespace hearth::train {
 
@@ -59,6 +60,17 @@ class Health {
       double gradient_norm,
       std::uint32_t length = 0
   );
+  // The same of a step that limits() decided about when it was sent, which may
+  // be some steps ago: what is asked here is only what follows from that.
+  HealthVerdict note(
+      long step,
+      double loss,
+      double gradient_norm,
+      std::uint32_t length,
+      bool applied
+  );
+  // Beyond these judge() finds the next step of such rows bad.
+  StepLimits limits(std::uint32_t length = 0) const;
 
   // What the schedule's rate is multiplied by: 1 until a roll-back.
   double lr_factor() const { return lr_factor_; }
@@ -103,6 +115,7 @@ class Health {
   bool known(const std::deque<double>& values) const;
   bool is_usual_now(Window& own, bool norm_alone);
   void note_good(Window& own, double loss, double norm);
+  HealthVerdict bad_step(long step, Window& own, const std::string& what);
   HealthVerdict third(const std::string& reason, const Row& row);
   void forget_rows();
 };

@@ -177,6 +177,11 @@ void Trainer::after_step(StepMetrics& m) {
   const bool improved = evaluated && best_step_ == step_ && valid_;
   // Weights that steps are skipped on may be what is wrong.
   const bool due = health_.trouble() == 0 && saves_.due(step_, seconds_now());
+  // What is saved must be of this step, so those sent after it come first.
+  if (!sent_.empty()) {
+    draining_ = draining_ || stop || due;
+    return;
+  }
   if (ends || stop || improved || due) save();
   if (stop && !ends) interrupt();
 }

@@ -2,6 +2,7 @@
 // The one loop. It draws batches, sums gradients, updates, validates, saves and
 // survives; what is minimised, on what data and over which parameters is the
 // session's business.
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -100,7 +101,14 @@ class Trainer {
   Health health_;
   std::string base_;  // names the frozen weights; empty: there are none
   std::unique_ptr<MetricsLog> metrics_, events_;
-  data::Batch batch_;
+  // Steps that the device may be at still.
+  struct Sent {
+    data::Batch batch;
+    StepMetrics metrics;  // as far as known
+  };
+  std::deque<Sent> sent_;
+  bool draining_ = false;  // something waits for them to end
+  data::Batch batch_;      // of the last step taken
 
   std::int64_t step_ = 0;
   std::int64_t discarded_ = 0;  // batches of steps that were rolled back
@@ -124,15 +132,18 @@ class Trainer {
 
   // trainer_step.cpp
   StepMetrics train_step();
-  StepResult update(std::uint32_t rows, double lr);
+  bool may_send_ahead() const;
+  void send_step();
+  StepMetrics take_step();
+  void drop_sent();
   void note_speed(StepMetrics& m, double seconds);
   // Whether to apply the update, by the health check.
-  bool healthy(const StepResult& found);
+  void judge(const StepResult& made);
   void tell_overflow();
   // As a factor of the mean loss, as the recipe has it.
   double scale_of_mean() const;
   bool scales_loss() const { return session_.compute == mx::float16; }
-  double learning_rate() const;
+  double learning_rate(std::int64_t step) const;
 
   // trainer_state.cpp
   void save();

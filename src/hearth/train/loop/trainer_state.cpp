@@ -114,6 +114,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   try {
     checkpoint.copy_weights(session_.model->parameters().trainable());
     checkpoint.copy_optimizer(*optimizer_);
+    update_->weights_changed();
     loader_->restore(s.at("loader"));
     restore_cut(s);
     health_.restore(s.at("health"));
@@ -272,7 +273,9 @@ LatestCheckpoint Trainer::before_trouble() {
 }
 
 void Trainer::roll_back() {
-  const std::int64_t at = step_, drawn = step_ + discarded_;
+  const std::int64_t at = step_;
+  const std::int64_t drawn = step_ + discarded_ + std::ssize(sent_);
+  drop_sent();
   const auto found = before_trouble();
   if (!found.checkpoint && !found.skipped.empty()) {
     throw Error(
@@ -335,6 +338,7 @@ void Trainer::start_anew() {
 void Trainer::give_up() {
   std::string hint = "the samples are in " + run_.file("events.jsonl");
   const std::string reason = verdict_.reason;
+  drop_sent();
   if (const auto found = before_trouble(); found.checkpoint) {
     restore(*found.checkpoint);
     remove_checkpoints_after(run_.path(), step_);

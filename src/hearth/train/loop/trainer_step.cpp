@@ -39,28 +39,69 @@ Json StepMetrics::to_json() const {
   return j;
 }
 
-double Trainer::learning_rate() const {
+double Trainer::learning_rate(std::int64_t step) const {
   return health_.lr_factor() *
-         optim::learning_rate(session_.recipe.optim, step_, steps_);
+         optim::learning_rate(session_.recipe.optim, step, steps_);
 }
 
 StepMetrics Trainer::train_step() {
   const double start = seconds_now();
+  while (sent_.empty() || may_send_ahead()) send_step();
+  StepMetrics m = take_step();
+  note_speed(m, seconds_now() - start);
+  return m;
+}
+
+// A device works on the next step while the host looks at the last. What is
+// looked at beyond the numbers, weights and the loader's place, is that of the
+// last step sent, so nothing is sent beyond a step after which that is due.
+bool Trainer::may_send_ahead() const {
+  if (draining_ || sent_.size() >= update_->most_under_way()) return false;
+  const auto& t = session_.recipe.train;
+  const std::int64_t last = step_ + std::ssize(sent_);
+  const bool evaluated = t.eval_every > 0 && last % t.eval_every == 0;
+  return last != end() && !evaluated && !saves_.due(last, seconds_now());
+}
+
+void Trainer::send_step() {
+  Sent& sent = sent_.emplace_back();
   const double stalled = loader_->stats().stall_seconds;
-  if (!loader_->next(batch_))
+  if (!loader_->next(sent.batch)) {
     throw Error("the training data has no batch to give");
-  StepMetrics m;
+  }
+  const data::Batch& batch = sent.batch;
+  StepMetrics& m = sent.metrics;
+  m.step = step_ + std::ssize(sent_);
+  m.stall_ms = 1e3 * (loader_->stats().stall_seconds - stalled);
   if (scales_loss()) m.loss_scale = scale_of_mean();
-  m.rows = std::min(policy_.rows(batch_.length), batch_.rows);
-  m.length = batch_.length;
-  m.lr = learning_rate();
-  const StepResult made = update(m.rows, m.lr);
+  m.rows = std::min(policy_.rows(batch.length), batch.rows);
+  m.length = batch.length;
+  m.lr = learning_rate(m.step - 1);
+  StepRequest how{.number = m.step - 1, .rows = m.rows, .lr = m.lr};
+  how.limits = health_.limits(batch.length);
+  how.shrunk = [this](auto from, auto to, const std::string& why) {
+    warn(
+        fmt::format(
+            "out of memory at {} rows, going on with {}: {}", from, to, why
+        )
+    );
+  };
+  update_->send(batch, how);
+}
+
+StepMetrics Trainer::take_step() {
+  Sent sent = std::move(sent_.front());
+  sent_.pop_front();
+  if (sent_.empty()) draining_ = false;
+  batch_ = std::move(sent.batch);
+  StepMetrics m = sent.metrics;
+  const StepResult made = update_->take();
   m.loss = made.loss;
   m.grad_norm = made.norm;
   m.rows = made.rows;
   m.skipped = made.outcome != StepOutcome::applied;
   m.memory = made.peak;
-  if (made.outcome == StepOutcome::overflowed) tell_overflow();
+  judge(made);
   step_ += 1;
   tokens_ += batch_.tokens;
   peak_ = std::max(peak_, m.memory);
@@ -69,29 +110,19 @@ StepMetrics Trainer::train_step() {
   policy_.update(
       made.shrunk ? left : policy_.tokens(), m.memory, memory_budget(), step_
   );
-  m.step = step_, m.steps = end(), m.tokens = tokens_;
-  m.stall_ms = 1e3 * (loader_->stats().stall_seconds - stalled);
+  m.steps = end(), m.tokens = tokens_;
   if (made.weight > 0) loss_ = m.loss;
   if (!m.skipped) {
     smoothed_ = smoothed_ ? 0.95 * *smoothed_ + 0.05 * m.loss : m.loss;
   }
   m.smoothed = smoothed_;
-  note_speed(m, seconds_now() - start);
   return m;
 }
 
-StepResult Trainer::update(std::uint32_t rows, double lr) {
-  verdict_ = {HealthAction::skip, {}, 0};
-  StepRequest how{.number = step_, .rows = rows, .lr = lr};
-  how.accept = [this](const StepResult& found) { return healthy(found); };
-  how.shrunk = [this](auto from, auto to, const std::string& why) {
-    warn(
-        fmt::format(
-            "out of memory at {} rows, going on with {}: {}", from, to, why
-        )
-    );
-  };
-  return update_->run(batch_, how);
+// Steps that the device is at still come to nothing.
+void Trainer::drop_sent() {
+  for (; !sent_.empty(); sent_.pop_front()) update_->take();
+  draining_ = false;
 }
 
 void Trainer::note_speed(StepMetrics& m, double seconds) {
@@ -126,9 +157,15 @@ void Trainer::tell_overflow() {
   );
 }
 
-bool Trainer::healthy(const StepResult& found) {
-  verdict_ = health_.judge(step_ + 1, found.loss, found.norm, batch_.length);
-  if (verdict_.action == HealthAction::apply) return true;
+void Trainer::judge(const StepResult& made) {
+  verdict_ = {HealthAction::skip, {}, 0};
+  if (made.outcome == StepOutcome::weightless) return;
+  if (made.outcome == StepOutcome::overflowed) return tell_overflow();
+  verdict_ = health_.note(
+      step_ + 1, made.loss, made.norm, batch_.length,
+      made.outcome == StepOutcome::applied
+  );
+  if (verdict_.action == HealthAction::apply) return;
   Json samples = Json::array();
   for (const auto& s : batch_.samples) {
     if (samples.size() == kKeptSamples) break;
@@ -141,7 +178,6 @@ bool Trainer::healthy(const StepResult& found) {
        {"samples", samples}}
   );
   warn("not applied: " + verdict_.reason);
-  return false;
 }
 
 }  // namespace hearth::train

@@ -6,7 +6,6 @@
 #include "hearth/ops/arithmetic/op.h"
 
 namespace hearth::train {
-namespace {
 
 nn::Pass pass_of(const MicroBatch& batch, mx::Dtype compute, bool training) {
   nn::Pass pass;
@@ -19,8 +18,6 @@ nn::Pass pass_of(const MicroBatch& batch, mx::Dtype compute, bool training) {
   if (training) pass.noise = batch.noise;
   return pass;
 }
-
-}  // namespace
 
 Gradients gradients_of(
     const models::Decoder& model,

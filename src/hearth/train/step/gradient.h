@@ -16,6 +16,9 @@ struct Gradients {
   std::vector<mx::array> arrays;
 };
 
+// What one run through the model knows of a micro-batch.
+nn::Pass pass_of(const MicroBatch& batch, mx::Dtype compute, bool training);
+
 // Throws OutOfMemory, with the model as it was, when the budget does not hold
 // the pass. Several micro-batches are built as one graph and evaluated
 // together, each when the gradients of the one before are there, so that they

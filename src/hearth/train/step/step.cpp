@@ -6,8 +6,10 @@
 
 #include "hearth/base/clock.h"
 #include "hearth/base/memory.h"
+#include "hearth/ops/op.h"
 #include "hearth/optim/clip.h"
 #include "hearth/train/step/accumulator.h"
+#include "hearth/train/step/device_step.h"
 
 namespace hearth::train {
 namespace {
@@ -19,7 +21,7 @@ class EagerStep : public Step {
   EagerStep(const StepParts& parts, const StepConfig& config)
       : Step(config), parts_(parts) {}
 
-  StepResult run(const data::Batch& batch, const StepRequest& how) override {
+  void send(const data::Batch& batch, const StepRequest& how) override {
     reset_memory_peak();
     mx::reset_peak_memory();
     set_gates(parts_.model, how.number);
@@ -42,11 +44,14 @@ class EagerStep : public Step {
     result.gradient_seconds = summed - start;
     result.update_seconds = seconds_now() - summed;
     result.peak = peak();
-    return result;
+    made_ = result;
   }
+
+  StepResult take() override { return std::exchange(made_, {}); }
 
  private:
   StepParts parts_;
+  StepResult made_;
 
   Gradients gradients(
       const data::Batch& batch,
@@ -75,8 +80,8 @@ class EagerStep : public Step {
   StepOutcome judge(const StepResult& result, const StepRequest& how) {
     if (result.weight <= 0) return StepOutcome::weightless;
     if (overflows(result.loss, result.norm)) return StepOutcome::overflowed;
-    const bool accepted = !how.accept || how.accept(result);
-    return accepted ? StepOutcome::applied : StepOutcome::refused;
+    return how.limits.hold(result.loss, result.norm) ? StepOutcome::applied
+                                                     : StepOutcome::refused;
   }
 
   // MLX's own ops, which float16 runs on, do not ask before they take memory,
@@ -89,6 +94,11 @@ class EagerStep : public Step {
 };
 
 }  // namespace
+
+bool StepLimits::hold(double mean_loss, double gradient_norm) const {
+  return std::isfinite(mean_loss) && std::isfinite(gradient_norm) &&
+         mean_loss <= loss && gradient_norm <= norm;
+}
 
 // Arrays of other numbers of tokens are of other sizes: those that are kept
 // serve nobody and would stay beside the new ones.
@@ -107,6 +117,7 @@ std::unique_ptr<Step> make_step(
     const StepParts& parts,
     const StepConfig& config
 ) {
+  if (!ops::on_cpu({})) return make_device_step(parts, config);
   return std::make_unique<EagerStep>(parts, config);
 }
 

@@ -6,6 +6,7 @@
 // measured is what trains. How a device makes a step is a child of Step.
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,9 +35,19 @@ struct StepParts {
   optim::Optimizer& optimizer;
 };
 
+// Beyond them a step is left out. They are known before it begins, since a
+// device that works ahead of the host decides by itself.
+struct StepLimits {
+  double loss = std::numeric_limits<double>::infinity();
+  double norm = std::numeric_limits<double>::infinity();
+
+  // Whether both are finite and within.
+  bool hold(double mean_loss, double gradient_norm) const;
+};
+
 enum class StepOutcome : unsigned char {
   applied,
-  refused,     // whoever made the step did not accept it
+  refused,     // beyond the limits, or not finite
   overflowed,  // gradients were beyond float16; the loss is scaled less now
   weightless,  // no token of the batch counts
 };
@@ -56,9 +67,7 @@ struct StepRequest {
   std::int64_t number = 0;  // steps made before: noise and gates go by it
   std::uint32_t rows = 1;   // of a micro-batch; fewer where memory runs out
   double lr = 0;
-  // Asked once loss and norm are known; false leaves the update out. Absent:
-  // every update is made.
-  std::function<bool(const StepResult&)> accept = nullptr;
+  StepLimits limits = {};
   // Told when rows had to be halved: from, to, why.
   std::function<void(std::uint32_t, std::uint32_t, const std::string&)> shrunk =
       nullptr;
@@ -71,14 +80,26 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Throws OutOfMemory, with the weights as they were, when not even one row
-  // fits.
-  virtual StepResult run(const data::Batch& batch, const StepRequest& how) = 0;
+  // Makes a step or, on a device, sends it, without waiting for those that were
+  // sent before. Throws OutOfMemory, with the weights as they were, when not
+  // even one row fits.
+  virtual void send(const data::Batch& batch, const StepRequest& how) = 0;
+  // Waits for the oldest step that was sent.
+  virtual StepResult take() = 0;
+  StepResult run(const data::Batch& batch, const StepRequest& how) {
+    send(batch, how);
+    return take();
+  }
+  // So many steps may be sent before the first is taken. While more than none
+  // are, weights and optimiser are those of the last that was sent.
+  virtual std::size_t most_under_way() const { return 1; }
+  // Told when somebody else has changed weights or the optimiser's state.
+  virtual void weights_changed() {}
 
-  // Before passes of micro-batches of so many tokens that run() does not make
-  // (a validation): gives back what passes of another size have left behind to
-  // be used again.
-  void make_room_for(std::uint64_t tokens);
+  // Before passes of micro-batches of so many tokens that steps do not make (a
+  // validation): gives back what passes of another size have left behind to be
+  // used again.
+  virtual void make_room_for(std::uint64_t tokens);
 
   optim::LossScale& loss_scale() { return config_.loss_scale; }
   const optim::LossScale& loss_scale() const { return config_.loss_scale; }

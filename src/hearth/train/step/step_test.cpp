@@ -33,23 +33,21 @@ class StepTest : public TrainerCase {
   };
 };
 
-TEST_F(StepTest, WhatIsNotAcceptedLeavesTheWeightsAlone) {
+TEST_F(StepTest, WhatIsBeyondTheLimitsLeavesTheWeightsAlone) {
   One one(open({}));
   const auto before = one.weights();
-  StepResult seen;
-  const auto refuse = [&](const StepResult& r) {
-    seen = r;
-    return false;
+  const auto run = [&](StepLimits limits) {
+    return one.step->run(one.batch, {.rows = 4, .lr = 1e-3, .limits = limits});
   };
-  auto made = one.step->run(one.batch, {.rows = 4, .lr = 1, .accept = refuse});
-  EXPECT_EQ(made.outcome, StepOutcome::refused);
+  const auto refused = run({.loss = 0.01});
+  EXPECT_EQ(refused.outcome, StepOutcome::refused);
+  EXPECT_GT(refused.norm, 0);
+  EXPECT_EQ(refused.weight, static_cast<double>(one.batch.trained));
+  EXPECT_EQ(run({.norm = refused.norm / 2}).outcome, StepOutcome::refused);
   EXPECT_EQ(one.weights(), before);
-  EXPECT_GT(seen.norm, 0);
-  EXPECT_EQ(seen.loss, made.loss);
-  EXPECT_EQ(seen.weight, static_cast<double>(one.batch.trained));
-  made = one.step->run(one.batch, {.rows = 4, .lr = 1e-3});
+  const auto made = run({.loss = refused.loss, .norm = refused.norm});
   EXPECT_EQ(made.outcome, StepOutcome::applied);
-  EXPECT_EQ(made.loss, seen.loss);
+  EXPECT_EQ(made.loss, refused.loss);
   EXPECT_NE(one.weights(), before);
 }
 
@@ -62,22 +60,16 @@ TEST_F(StepTest, ABatchOfNothingIsNoUpdate) {
   EXPECT_EQ(one.weights(), before);
 }
 
-TEST_F(StepTest, AnOverflowScalesTheLossLessAndAsksNobody) {
-  bool asked = false;
+TEST_F(StepTest, AnOverflowScalesTheLossLess) {
   One one(open({"train.precision=fp16", "train.loss_scale=4294967296"}));
   const auto before = one.weights();
   const double scale = one.step->loss_scale().scale();
-  const auto made = one.step->run(
-      one.batch, {.rows = 4, .lr = 1, .accept = [&](const StepResult&) {
-                    asked = true;
-                    return true;
-                  }}
-  );
+  const auto made =
+      one.step->run(one.batch, {.rows = 4, .lr = 1, .limits = {.norm = 0.01}});
   EXPECT_EQ(made.outcome, StepOutcome::overflowed);
   EXPECT_TRUE(std::isfinite(made.loss));
   EXPECT_EQ(one.step->loss_scale().scale(), scale / 2);
   EXPECT_EQ(one.weights(), before);
-  EXPECT_FALSE(asked);
 }
 
 TEST_F(StepTest, ItsNumberChoosesTheNoise) {

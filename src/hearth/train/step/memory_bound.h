@@ -1,0 +1,37 @@
+#pragma once
+// How much memory a device's work may have under way. MLX frees nothing that
+// the GPU has not finished, and the host runs far ahead of it, so that without
+// a bound a step takes two or three times what must be held at once. With one,
+// MLX waits for the GPU before it sends what would go beyond.
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+
+namespace hearth::train {
+
+class MemoryBound {
+ public:
+  // What distinguishes passes that take different memory.
+  struct Shape {
+    std::uint32_t rows = 0, length = 0;
+    bool packed = false, adds = false;
+    auto operator<=>(const Shape&) const = default;
+  };
+
+  // Sets the bound for a pass of that shape. For one that is new nothing runs
+  // ahead, and true is returned: call learnt() once it has been sent.
+  bool begin(const Shape& shape);
+  // Waits until the device is done and takes its peak for the shape's need.
+  void learnt(const Shape& shape);
+  // Gives MLX its own limit back.
+  void lift();
+
+  ~MemoryBound() { lift(); }
+
+ private:
+  std::map<Shape, std::size_t> needs_;
+  std::size_t usual_ = 0;  // MLX's own limit; 0: it is set
+};
+
+}  // namespace hearth::train
