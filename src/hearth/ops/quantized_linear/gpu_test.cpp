@@ -101,6 +101,31 @@ TEST_P(QuantizedGpu, InputHasAGradient) {
   }
 }
 
+// In a compiled step the weight is a constant, and nothing of it is evaluated.
+TEST_P(QuantizedGpu, TracesInsideOneCompiledFunction) {
+  mx::set_compile_mode(mx::CompileMode::no_fuse);
+  const auto w = normal_input({24, 512}, mx::float32, 8, 0.05f);
+  const auto weight = QuantizedWeight::quantize(
+      w, QuantFormat::parse(GetParam()), gpu_stream()
+  );
+  const auto f = [&](const Arrays& in) {
+    const auto product = [&](const Arrays& x) {
+      return Arrays{weight.gpu_product(x[0], mx::Device::cpu)};
+    };
+    const auto [y, dx] = mx::vjp(product, {in[0]}, {in[1]});
+    return Arrays{y[0], dx[0]};
+  };
+  const Arrays in{
+      normal_input({5, 512}, mx::bfloat16, 7),
+      normal_input({5, 24}, mx::bfloat16, 9)
+  };
+  const auto want = f(in), got = mx::compile(f)(in);
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_TRUE(mx::array_equal(got[i], want[i]).item<bool>()) << i;
+  }
+  mx::set_compile_mode(mx::CompileMode::enabled);
+}
+
 // One copy: codes, and scales and biases in the file's type and in bfloat16.
 TEST_P(QuantizedGpu, IsHeldOnce) {
   const auto format = QuantFormat::parse(GetParam());
