@@ -3,10 +3,10 @@
 // helpers its free function is written with. It knows how memory is taken and
 // how work is launched; what is computed is the derived class's alone.
 //
-// The shape of an op (rms_norm.cpp is the example):
-//   * the free function checks shapes and dtypes and throws UsageError, returns
-//     the plain-MLX reference on a GPU stream, else makes the primitive over
-//     dense inputs;
+// The shape of an op (the folder norm is the example):
+//   * the free function in op.cpp checks shapes and dtypes, throws UsageError,
+//     and calls the form of its face; on a CPU that is cpu.cpp's, which makes
+//     the primitive over dense inputs;
 //   * eval_cpu calls allocate(outputs), which may refuse, then launch(work);
 //   * vjp makes ONE gradient primitive with all its outputs. As several, MLX
 //     would run the whole chain of input gradients first and keep every

@@ -1,5 +1,6 @@
 #include <bit>
 #include <cmath>
+#include <tuple>
 
 #include "hearth/ops/attention/document_codes_impl.h"
 
@@ -34,7 +35,7 @@ constexpr int words_of(int variables) {
 static_assert(words_of(kShort) == 2048 && words_of(kLong) == 65536);
 
 // Of `words` words, `width` values each.
-mx::array code_words(int words, int width, float size) {
+mx::array make_code_words(int words, int width, float size) {
   const int variables = std::countr_zero(static_cast<unsigned>(width));
   std::vector<float> out;
   for (int w = 0; w < words; ++w)
@@ -45,6 +46,21 @@ mx::array code_words(int words, int width, float size) {
       out.push_back(std::popcount(terms) % 2 == 0 ? size : -size);
     }
   return mx::array(out.data(), {words, width}, mx::float32);
+}
+
+// All layers of a pass ask for the same words. As one array, a compiled step
+// looks each token's code up once; as many, once for each layer.
+mx::array code_words(int words, int width, float size) {
+  struct Last {
+    std::tuple<int, int, float> asked;
+    mx::array words;
+  };
+  thread_local std::optional<Last> last;
+  const std::tuple asked{words, width, size};
+  if (!last || last->asked != asked) {
+    last.emplace(Last{asked, make_code_words(words, width, size)});
+  }
+  return last->words;
 }
 
 }  // namespace
