@@ -4,7 +4,8 @@
 // come back bit for bit; so the weight is held once.
 //   affine       as it is
 //   symmetric    scale q = scale (q + offset) - scale offset
-//   q8_0         the same, in groups of 32, out of llama.cpp's blocks
+//   q8_0, q4_0   the same, in groups of 32, out of llama.cpp's blocks
+//   q4_1, q4_k   scales and minima in groups of 32, out of such blocks
 #include <optional>
 
 #include "hearth/ops/quantized_linear/weight.h"
@@ -41,13 +42,22 @@ class GpuQuantized {
   mx::array codes_;  // uint32
   Numbers stored_;   // of the file's type
   Numbers half_;     // bfloat16
+  // What blocks begin with, where scales and biases do not tell it.
+  std::optional<mx::array> heads_;
 
   GpuQuantized(
       const QuantFormat& format,
       int group,
       mx::array codes,
-      const Numbers& stored
+      const Numbers& stored,
+      std::optional<mx::array> heads = {}
   );
+  static std::optional<GpuQuantized> of_blocks(
+      const QuantFormat& format,
+      int cols,
+      const mx::array& bytes
+  );
+  mx::array blocks() const;
 };
 
 }  // namespace hearth::ops
