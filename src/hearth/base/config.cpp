@@ -54,6 +54,11 @@ Constraint required(Constraint also) {
   return also;
 }
 
+Constraint may_change(Constraint also) {
+  also.may_change = true;
+  return also;
+}
+
 namespace detail {
 namespace {
 

@@ -42,6 +42,7 @@ struct Constraint {
   std::string must_be;
   std::vector<std::string> choices;
   bool required = false;
+  bool may_change = false;
 };
 Constraint at_least(double low);
 Constraint between(double low, double high);
@@ -49,6 +50,9 @@ Constraint positive();
 Constraint one_of(std::vector<std::string> choices);
 // The recipe must give it (require_all() checks); any constraint beside it.
 Constraint required(Constraint also = {});
+// What has begun with one value may go on with another, such as a run that
+// --resume continues; any constraint beside it. No field may unless it says so.
+Constraint may_change(Constraint also = {});
 
 // One leaf of a config, typed away.
 struct Field {

@@ -13,14 +13,6 @@
 namespace hearth::bench {
 namespace {
 
-train::LanguageModelOptions objective_of(const train::Recipe& r) {
-  return {
-      .label_smoothing = static_cast<float>(r.train.label_smoothing),
-      .z_loss = static_cast<float>(r.train.z_loss),
-      .neftune = static_cast<float>(r.train.neftune)
-  };
-}
-
 std::string case_of(const AblationRow& row) {
   return row.setting.empty() ? row.what : row.what + ": " + row.setting;
 }
@@ -52,7 +44,8 @@ train::Recipe ablation_recipe() {
 
 std::vector<Ablation> ablations(const train::Recipe& recipe) {
   using train::Recipe;
-  const auto plain = objective_of(recipe);
+  const auto plain =
+      recipe.train.objectives.get<train::LanguageModelConfig>().options();
   std::vector<Ablation> all;
   const auto add = [&](const char* what, const char* setting, auto change) {
     all.push_back({what, setting, change, plain});

@@ -9,6 +9,7 @@
 
 #include "hearth/base/json.h"
 #include "hearth/train/loop/session.h"
+#include "hearth/train/objectives/language_model.h"
 
 namespace hearth::bench {
 

@@ -6,6 +6,7 @@
 
 #include "hearth/bench/runner.h"
 #include "hearth/models/decoder.h"
+#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/step.h"
 
 namespace hearth::bench {

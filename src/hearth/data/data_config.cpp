@@ -80,11 +80,14 @@ void FieldNamesConfig::fields(FieldVisitor& v) {
 }
 
 void DataConfig::fields(FieldVisitor& v) {
-  v("train", train, "training files: a path, folder, glob, or a list");
-  v("mix", mix, "instead of train: PATH:WEIGHT, shares of the tokens seen");
+  v("train", train, "training files: a path, folder, glob, or a list",
+    may_change());
+  v("mix", mix, "instead of train: PATH:WEIGHT, shares of the tokens seen",
+    may_change());
   v("synth", synth, "instead of train: generated data");
   v("valid", valid, "share held out by content (2%), or files of its own");
-  v("tokenizer", tokenizer, "file or folder, or {train: {vocab: 4096, ...}}");
+  v("tokenizer", tokenizer, "file or folder, or {train: {vocab: 4096, ...}}",
+    may_change());
   v("template", chat_template,
     "chat template: auto, none, chatml (built in), or a file");
   v("mask", mask, "what carries loss", one_of({"assistant", "last", "all"}));
@@ -101,13 +104,13 @@ void DataConfig::fields(FieldVisitor& v) {
     one_of({"skip", "fatal"}));
   v("separator", separator, "what ends a document in plain text");
   v("fields", names, "names of JSONL fields");
-  v("cache", cache, "cache folder; empty: named by content");
+  v("cache", cache, "cache folder; empty: named by content", may_change());
   v("max_tokens", max_tokens, "cut documents in the cache; 0: never",
     between(0, 0xffffffff));
   v("shuffle", shuffle, "a new order each epoch");
   v("workers", workers, "loader threads; -1: chosen by measurement",
-    between(-1, 256));
-  v("prefetch", prefetch, "batches made ahead", between(1, 1024));
+    may_change(between(-1, 256)));
+  v("prefetch", prefetch, "batches made ahead", may_change(between(1, 1024)));
   v("window", window, "documents arranged together", between(1, 1 << 24));
 }
 

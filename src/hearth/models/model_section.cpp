@@ -15,8 +15,9 @@ int up_to_multiple(int n, int of) {
 }  // namespace
 
 void ModelSection::fields(FieldVisitor& v) {
-  v("from", from, "model to start from: folder, .gguf or run directory");
-  v("adapter", adapter, "adapter folder to go on with");
+  v("from", from, "model to start from: folder, .gguf or run directory",
+    may_change());
+  v("adapter", adapter, "adapter folder to go on with", may_change());
   v("arch", arch, "architecture of a new model",
     one_of({"llama", "qwen2", "qwen3", "gpt2"}));
   v("dim", dim, "width", between(8, 65536));

@@ -32,7 +32,7 @@ float LoraConfig::scale() const {
 void LoraConfig::form_fields(FieldVisitor& v) {
   v("rank", rank, "inner width of the adapters", between(1, 4096));
   v("alpha", alpha, "scale: the adapter counts alpha / rank", positive());
-  v("dropout", dropout, "of the adapter's input", between(0, 0.99));
+  v("dropout", dropout, "of the adapter's input", may_change(between(0, 0.99)));
   v("dora", dora, "train each row's magnitude too");
   v("rslora", rslora, "scale by alpha / sqrt(rank)");
   v("targets", targets, "layers, by name or pattern");

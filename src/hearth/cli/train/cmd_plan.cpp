@@ -15,7 +15,7 @@ namespace {
 // stays that of the recipe.
 train::Recipe share_of(const train::Recipe& recipe, std::int64_t ranks) {
   const auto tokens = static_cast<std::int64_t>(recipe.step_tokens());
-  const std::int64_t unit = recipe.train.objective == "dpo" ? 2 : 1;
+  const std::int64_t unit = recipe.objective().needs.row_group;
   auto lengths = recipe.train.seq_lengths;
   if (lengths.empty()) lengths = {recipe.longest()};
   for (const auto length : lengths) {

@@ -1,6 +1,4 @@
 // hearth train.
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
@@ -30,7 +28,7 @@ Json result_json(const train::TrainResult& r, const std::string& run) {
   };
   add("train_loss", r.train_loss);
   add("valid_loss", r.valid_loss);
-  add("valid_accuracy", r.valid_accuracy);
+  for (const auto& [name, mean] : r.valid_means) j["valid_" + name] = mean;
   add("best_valid_loss", r.best_valid_loss);
   if (r.best_valid_loss) j["best_step"] = r.best_step;
   add("tokens_per_s", r.tokens_per_s);
@@ -43,21 +41,29 @@ Json result_json(const train::TrainResult& r, const std::string& run) {
   return j;
 }
 
-std::string validation_text(double loss, const std::optional<double>& pairs) {
-  const std::string more =
-      pairs ? fmt::format("{:.1f} % of pairs told apart", 100 * *pairs)
-            : fmt::format("perplexity {:.2f}", std::exp(loss));
-  return fmt::format("validation loss {} ({})", loss_text(loss), more);
+std::string validation_text(
+    double loss,
+    const train::NamedValues& means,
+    const train::ObjectiveKind& objective
+) {
+  std::string more;
+  if (objective.describe) more = objective.describe(loss, means);
+  if (!more.empty()) more = " (" + more + ")";
+  return fmt::format("validation loss {}{}", loss_text(loss), more);
 }
 
-std::string result_text(const train::TrainResult& r, const std::string& run) {
+std::string result_text(
+    const train::TrainResult& r,
+    const std::string& run,
+    const train::ObjectiveKind& objective
+) {
   std::string text = fmt::format(
       "{} step{}, {} tokens", r.steps, r.steps == 1 ? "" : "s",
       format_count(static_cast<double>(r.tokens))
   );
   if (r.train_loss) text += fmt::format(", train loss {:.4f}", *r.train_loss);
   if (r.valid_loss) {
-    text += ", " + validation_text(*r.valid_loss, r.valid_accuracy);
+    text += ", " + validation_text(*r.valid_loss, r.valid_means, objective);
   }
   if (r.stopped_early) text += "\nstopped early: no gain any more";
   if (r.best_valid_loss && r.best_step != r.steps) {
@@ -150,7 +156,7 @@ void cmd_train(Context& context, const std::vector<std::string>& words) {
   if (context.common.json) {
     return context.json("hearth.train/1", result_json(result, dir));
   }
-  context.print(result_text(result, dir));
+  context.print(result_text(result, dir, recipe.objective()));
 }
 
 }  // namespace hearth::cli

@@ -100,7 +100,8 @@ void name_run(
   }
 }
 
-// A run that goes on has its lengths; pairs and padded rows have one.
+// A run that goes on has its lengths; rows that come together and padded ones
+// have one.
 bool wants_profile(
     const RecipeArguments& given,
     const train::Recipe& recipe,
@@ -110,8 +111,9 @@ bool wants_profile(
   const bool named = reader.origin("data.length") != "default" ||
                      reader.origin("train.seq_lengths") != "default" ||
                      reader.origin("train.shape_probs") != "default";
+  const train::ObjectiveNeeds& needs = recipe.objective().needs;
   return given.lengths && given.resume.empty() && !named && !padded &&
-         recipe.train.objective == "lm";
+         !needs.arrange && needs.row_group == 1;
 }
 
 void take_profile(

@@ -37,9 +37,8 @@ std::vector<int> thread_counts() {
   return counts;
 }
 
-// Answers come in pairs.
 std::int64_t rows_together(const train::Recipe& recipe) {
-  return recipe.train.objective == "dpo" ? 2 : 1;
+  return recipe.objective().needs.row_group;
 }
 
 }  // namespace

@@ -54,17 +54,21 @@ std::string not_finite(double v) {
 }  // namespace
 
 void HealthConfig::fields(FieldVisitor& v) {
-  v("enabled", enabled, "skip steps whose loss or gradient norm jumps");
+  v("enabled", enabled, "skip steps whose loss or gradient norm jumps",
+    may_change());
   v("window", window,
     "good steps of rows as long that a new one is held against",
-    between(4, 100000));
+    may_change(between(4, 100000)));
   v("least", least, "good steps of a row length before any is judged",
-    at_least(4));
-  v("z", z, "robust deviations above the median that are a spike", positive());
-  v("in_a_row", in_a_row, "bad steps in a row that roll back", at_least(1));
-  v("roll_backs", roll_backs, "roll-backs before the run stops", at_least(0));
+    may_change(at_least(4)));
+  v("z", z, "robust deviations above the median that are a spike",
+    may_change(positive()));
+  v("in_a_row", in_a_row, "bad steps in a row that roll back",
+    may_change(at_least(1)));
+  v("roll_backs", roll_backs, "roll-backs before the run stops",
+    may_change(at_least(0)));
   v("lr_factor", lr_factor, "rate after a roll-back, as a share",
-    between(0.001, 1));
+    may_change(between(0.001, 1)));
 }
 
 const char* name_of(HealthAction action) {

@@ -1,6 +1,7 @@
 #include "hearth/train/loop/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
 #include "hearth/data/read/dataset_tokenizer.h"
@@ -10,7 +11,6 @@
 #include "hearth/models/write_config.h"
 #include "hearth/nn/init.h"
 #include "hearth/train/loop/run_model.h"
-#include "hearth/train/objectives/preference.h"
 #include "hearth/train/plan/planner.h"
 #include "hearth/train/plan/positions.h"
 
@@ -115,17 +115,32 @@ void start_adapters(Session& s) {
   if (!from.empty()) models::continue_adapter(*s.model, from, s.compute);
 }
 
+std::vector<std::string> objectives_of_pairs() {
+  std::vector<std::string> names;
+  for (const auto& kind : objective_kinds()) {
+    if (kind.needs.pairs) names.push_back(kind.name);
+  }
+  return names;
+}
+
 // Both splits must be pairs, or neither.
 void check_pairs(const Session& s) {
-  const bool wanted = s.recipe.train.objective == "dpo";
+  const bool wanted = s.recipe.objective().needs.pairs;
+  const std::string& name = s.recipe.train.objective;
   for (const auto split : {data::Split::kTrain, data::Split::kValid}) {
     for (const auto& set : s.cache->sets(split)) {
       if (set.documents() == 0 || set.pairs() == wanted) continue;
       throw UsageError(
-          wanted ? "train.objective dpo must have records with chosen and "
-                   "rejected answers, got records without"
-                 : "records with chosen and rejected answers must have "
-                   "train.objective dpo, got lm"
+          wanted ? fmt::format(
+                       "train.objective {} must have records with chosen and "
+                       "rejected answers, got records without",
+                       name
+                   )
+                 : fmt::format(
+                       "records with chosen and rejected answers must have "
+                       "train.objective {}, got {}",
+                       fmt::join(objectives_of_pairs(), " or "), name
+                   )
       );
     }
   }
@@ -143,33 +158,16 @@ void check_held_out(const Session& s) {
   );
 }
 
-// What a preference is measured against: the start of the run.
-std::unique_ptr<Objective> make_preference(const Session& s) {
-  const auto beta = static_cast<float>(s.recipe.train.dpo_beta);
-  if (!s.recipe.lora) {
-    return std::make_unique<Preference>(
-        beta, models::load_model(
-                  s.base, {.use = models::Use::inference, .compute = s.compute}
-              )
-                  .decoder
-    );
-  }
-  if (s.recipe.model.adapter.empty()) return std::make_unique<Preference>(beta);
-  return std::make_unique<Preference>(
-      beta,
-      models::read_adapter(*s.model, *s.base, s.compute, s.recipe.model.adapter)
+// What was checked and planned by the kind must hold for what it made.
+void check_groups(const ObjectiveKind& kind, const Objective& made) {
+  if (made.row_group() == kind.needs.row_group) return;
+  throw Error(
+      fmt::format(
+          "[train.open_session] the objective {} must keep as many rows "
+          "together as its kind says, {}, got {}",
+          kind.name, kind.needs.row_group, made.row_group()
+      )
   );
-}
-
-std::unique_ptr<Objective> make_objective(const Session& s) {
-  const TrainSection& t = s.recipe.train;
-  if (t.objective == "lm") {
-    return std::make_unique<LanguageModel>(LanguageModelOptions{
-        static_cast<float>(t.label_smoothing), static_cast<float>(t.z_loss),
-        static_cast<float>(t.neftune)
-    });
-  }
-  return make_preference(s);
 }
 
 }  // namespace
@@ -214,7 +212,9 @@ Session open_session(Recipe recipe, const PrepareData& prepare) {
   check_pairs(s);
   check_held_out(s);
   start_model(s);
-  s.objective = make_objective(s);
+  const ObjectiveKind& kind = s.recipe.objective();
+  s.objective = kind.make(s);
+  check_groups(kind, *s.objective);
   return s;
 }
 
@@ -245,7 +245,8 @@ data::LoaderConfig train_loader(
       recipe.data, sources, recipe.step_tokens(), recipe.run.seed
   );
   const auto& t = recipe.train;
-  if (t.objective == "dpo") config.arrange = data::Arrange::kPad;
+  const ObjectiveNeeds& needs = recipe.objective().needs;
+  config.arrange = needs.arrange.value_or(config.arrange);
   if (!t.seq_lengths.empty()) {
     config.shapes.clear();
     const double even = 1.0 / static_cast<double>(t.seq_lengths.size());
@@ -271,7 +272,8 @@ data::LoaderConfig Session::valid_loader() const {
   rows.length = recipe.longest();
   auto config =
       data::loader_config(rows, data.sources, recipe.step_tokens(), 0);
-  if (recipe.train.objective == "dpo") config.arrange = data::Arrange::kPad;
+  const ObjectiveNeeds& needs = recipe.objective().needs;
+  config.arrange = needs.arrange.value_or(config.arrange);
   config.split = data::Split::kValid;
   config.shuffle = false;
   config.epochs = 1;

@@ -16,9 +16,12 @@ optim::LossScale loss_scale_of(const Session& s) {
   return optim::LossScale(std::exp2(std::floor(std::log2(share))));
 }
 
-std::optional<RandomKey> noise_of(const Recipe& recipe) {
+std::optional<RandomKey> noise_of(
+    const Recipe& recipe,
+    const Objective& objective
+) {
   const bool dropout = recipe.lora && recipe.lora->dropout > 0;
-  if (!dropout && recipe.train.neftune <= 0) return {};
+  if (!dropout && !objective.draws_noise()) return {};
   return RandomKey(recipe.run.seed).fold("noise");
 }
 
@@ -33,18 +36,16 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Session& s) {
 std::unique_ptr<Step> make_step(
     Session& s,
     optim::Optimizer& optimizer,
-    const Objective* objective
+    const Objective* in_place
 ) {
+  const Objective& objective = in_place != nullptr ? *in_place : *s.objective;
   StepConfig config;
   config.compute = s.compute;
   config.eval_interval = static_cast<int>(s.recipe.train.eval_interval);
   config.clip = s.recipe.optim.clip;
   config.loss_scale = loss_scale_of(s);
-  config.noise = noise_of(s.recipe);
-  return make_step(
-      {*s.model, objective != nullptr ? *objective : *s.objective, optimizer},
-      config
-  );
+  config.noise = noise_of(s.recipe, objective);
+  return make_step({*s.model, objective, optimizer}, config);
 }
 
 }  // namespace hearth::train

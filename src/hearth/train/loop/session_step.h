@@ -9,12 +9,12 @@ namespace hearth::train {
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Session& session);
 
-// `objective`, where given, is minimised in place of the session's. Session,
-// optimiser and objective must outlive the step.
+// `in_place`, where given, is minimised in place of the session's objective.
+// Session, optimiser and objective must outlive the step.
 std::unique_ptr<Step> make_step(
     Session& session,
     optim::Optimizer& optimizer,
-    const Objective* objective = nullptr
+    const Objective* in_place = nullptr
 );
 
 }  // namespace hearth::train

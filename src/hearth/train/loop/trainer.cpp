@@ -8,6 +8,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/shell_word.h"
 #include "hearth/models/packed_cache.h"
+#include "hearth/train/loop/run_log.h"
 #include "hearth/train/loop/session_step.h"
 #include "hearth/train/loop/validation.h"
 #include "hearth/train/plan/planner.h"
@@ -29,49 +30,55 @@ BatchPolicy make_policy(const Recipe& recipe, const TrainHooks& hooks) {
   };
 }
 
-// Of a run by epochs it ends with the last one, so that each document has come
-// that often.
-data::LoaderConfig loader_of(const Session& s) {
-  auto config = s.train_loader();
-  config.epochs = static_cast<std::uint64_t>(std::ceil(s.recipe.train.epochs));
-  return config;
-}
-
 // Names the model that is not trained and whose weights the run reads all the
-// time: the one below adapters, or what a preference is measured against. Empty
-// where there is none, and the start is of no matter once a run has begun.
+// time: the one below adapters, or the start that an objective measures
+// against. Empty where there is none, and the start is of no matter once a run
+// has begun.
 std::string base_name(const Session& s) {
-  const bool read = s.recipe.lora || s.recipe.train.objective == "dpo";
+  const bool read = s.recipe.lora || s.recipe.objective().needs.start_model;
   if (!s.base || !read) return {};
   return models::content_hash(*s.base, io::ReadMode::mapped).hex();
 }
 
 }  // namespace
 
-Trainer::Trainer(Session& session, RunDirectory& run, TrainHooks hooks)
+LoopEnds loop_ends(const Session& session, const RunDirectory& run) {
+  LoopEnds ends;
+  ends.batches = session_batches(session);
+  ends.sinks.push_back(std::make_unique<RunLog>(run));
+  return ends;
+}
+
+Trainer::Trainer(
+    Session& session,
+    RunDirectory& run,
+    TrainHooks hooks,
+    LoopEnds ends
+)
     : session_(session),
       run_(run),
       hooks_(std::move(hooks)),
       optimizer_(make_optimizer(session)),
       update_(make_step(session, *optimizer_)),
-      loader_(
-          std::make_unique<data::Loader>(session.cache, loader_of(session))
-      ),
+      ends_(std::move(ends)),
       policy_(make_policy(session.recipe, hooks_)),
       health_(session.recipe.train.health),
       base_(base_name(session)),
       steps_(count_steps()),
       saves_(session.recipe.train.save_every, steps_, seconds_now()) {}
 
-// As told, or so many that the epochs are through, from where the loader is.
+// As told, or so many that the epochs are through, from where the data is.
 std::int64_t Trainer::count_steps() const {
   const auto& t = session_.recipe.train;
   if (t.epochs <= 0) return t.steps;
-  const auto config = loader_of(session_);
-  const auto drawn = static_cast<std::uint64_t>(step_ + discarded_);
-  const std::uint64_t all =
-      drawn + data::count_batches(session_.cache, config, loader_->state());
-  const double share = t.epochs / static_cast<double>(config.epochs);
+  const auto left = ends_.batches->left();
+  if (!left) {
+    throw UsageError(
+        "train.epochs must have batches that come to an end: give train.steps"
+    );
+  }
+  const auto all = static_cast<std::uint64_t>(step_ + discarded_) + *left;
+  const double share = t.epochs / std::ceil(t.epochs);
   const double steps = std::ceil(share * static_cast<double>(all) - 1e-9);
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(steps));
 }
@@ -105,10 +112,16 @@ void Trainer::interrupt() const {
 
 void Trainer::open_logs() {
   const std::int64_t last = unvalidated_.is_null() ? step_ : step_ - 1;
-  metrics_ = std::make_unique<MetricsLog>(run_.metrics_path(), last);
-  events_ = std::make_unique<MetricsLog>(
-      MetricsLog::with_lines(run_.file("events.jsonl"), event_lines_)
-  );
+  for (const auto& sink : ends_.sinks) sink->begin(last, events_);
+}
+
+void Trainer::tell_step(const Json& line) {
+  for (const auto& sink : ends_.sinks) sink->step(line);
+}
+
+void Trainer::tell_event(const Json& line) {
+  for (const auto& sink : ends_.sinks) sink->event(line);
+  if (events_) ++*events_;
 }
 
 void Trainer::validate_now(Json& line) {
@@ -126,7 +139,7 @@ void Trainer::validate_now(Json& line) {
   update_->make_room_for(std::uint64_t{rows} * longest);
   const Validation v = validate(session_, rows, hooks);
   if (v.stopped) {
-    metrics_->append(line);
+    tell_step(line);
     unvalidated_ = line;
     save();
     interrupt();
@@ -138,9 +151,9 @@ void Trainer::validate_now(Json& line) {
     return;
   }
   valid_ = v.loss;
-  accuracy_ = v.accuracy;
+  valid_means_ = v.means;
   line["valid_loss"] = v.loss;
-  if (v.accuracy) line["valid_accuracy"] = *v.accuracy;
+  for (const auto& [name, mean] : v.means) line["valid_" + name] = mean;
   if (v.loss < best_valid_) {
     best_valid_ = v.loss;
     best_step_ = step_;
@@ -155,7 +168,7 @@ void Trainer::validate_late() {
   if (unvalidated_.is_null()) return;
   Json line = std::exchange(unvalidated_, nullptr);
   validate_now(line);
-  metrics_->append(line);
+  tell_step(line);
   save();
 }
 
@@ -168,9 +181,9 @@ void Trainer::after_step(StepMetrics& m) {
   if (evaluated) {
     validate_now(line);
     m.valid_loss = valid_;
-    m.valid_accuracy = accuracy_;
+    m.valid_means = valid_means_;
   }
-  metrics_->append(line);
+  tell_step(line);
   if (hooks_.on_step) hooks_.on_step(m);
   const bool stop = stop_asked();
   const bool ends = last || early();
@@ -208,7 +221,7 @@ TrainResult Trainer::result() const {
   r.steps = step_, r.tokens = tokens_;
   r.train_loss = smoothed_;
   r.valid_loss = valid_;
-  r.valid_accuracy = accuracy_;
+  r.valid_means = valid_means_;
   if (std::isfinite(best_valid_)) {
     r.best_valid_loss = best_valid_;
     r.best_step = best_step_;

@@ -8,11 +8,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hearth/optim/optimizer.h"
+#include "hearth/train/loop/batch_source.h"
 #include "hearth/train/loop/checkpoint.h"
 #include "hearth/train/loop/health.h"
-#include "hearth/train/loop/metrics_log.h"
+#include "hearth/train/loop/metric_sink.h"
 #include "hearth/train/loop/run_directory.h"
 #include "hearth/train/loop/save_schedule.h"
 #include "hearth/train/loop/session.h"
@@ -33,7 +35,8 @@ struct StepMetrics {
   double stall_ms = 0;
   std::uint32_t rows = 0, length = 0;
   bool skipped = false;
-  std::optional<double> valid_loss, valid_accuracy;
+  std::optional<double> valid_loss;
+  NamedValues valid_means;           // of the objective's metrics
   std::optional<double> loss_scale;  // in float16
 
   Json to_json() const;
@@ -61,9 +64,9 @@ struct TrainHooks {
 struct TrainResult {
   std::int64_t steps = 0;
   std::uint64_t tokens = 0;
-  std::optional<double> train_loss;      // none before the first applied step
-  std::optional<double> valid_loss;      // the last one
-  std::optional<double> valid_accuracy;  // of preference pairs
+  std::optional<double> train_loss;  // none before the first applied step
+  std::optional<double> valid_loss;  // the last one
+  NamedValues valid_means;           // of the objective's metrics, with it
   std::optional<double> best_valid_loss;
   std::int64_t best_step = 0;
   std::optional<double> tokens_per_s;  // none when no step was made
@@ -75,9 +78,19 @@ struct TrainResult {
   std::vector<std::string> warnings;  // what went wrong and was lived with
 };
 
+// What comes into the loop and what goes out of it.
+struct LoopEnds {
+  std::unique_ptr<BatchSource> batches;
+  std::vector<std::unique_ptr<MetricSink>> sinks;
+};
+// The session's own data; the run's own files.
+LoopEnds loop_ends(const Session& session, const RunDirectory& run);
+
 class Trainer {
  public:
-  Trainer(Session& session, RunDirectory& run, TrainHooks hooks);
+  Trainer(Session& session, RunDirectory& run, TrainHooks hooks, LoopEnds ends);
+  Trainer(Session& session, RunDirectory& run, TrainHooks hooks)
+      : Trainer(session, run, std::move(hooks), loop_ends(session, run)) {}
 
   // Goes on from the newest valid checkpoint of the run. False when there is
   // none; throws Error when there are some and none of them is valid, and
@@ -96,11 +109,10 @@ class Trainer {
   TrainHooks hooks_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<Step> update_;
-  std::unique_ptr<data::Loader> loader_;
+  LoopEnds ends_;
   BatchPolicy policy_;
   Health health_;
   std::string base_;  // names the frozen weights; empty: there are none
-  std::unique_ptr<MetricsLog> metrics_, events_;
   // Steps that the device may be at still.
   struct Sent {
     data::Batch batch;
@@ -115,11 +127,13 @@ class Trainer {
   std::int64_t proven_ = -1;    // step that was last rolled back to; -1: none
   std::int64_t steps_;          // set from what stands above
   std::uint64_t tokens_ = 0;
-  std::optional<double> loss_, smoothed_, valid_, accuracy_;
+  std::optional<double> loss_, smoothed_, valid_;
+  NamedValues valid_means_;
   double best_valid_ = std::numeric_limits<double>::infinity();
   std::int64_t best_step_ = 0, since_best_ = 0;
   Json measured_;  // what the best's loss is of
-  long event_lines_ = 0;
+  // Events told of; unknown in a run whose checkpoint does not say.
+  std::optional<long> events_ = 0;
   // The line of a step whose validation was interrupted.
   Json unvalidated_;
   SaveSchedule saves_;
@@ -163,6 +177,8 @@ class Trainer {
 
   // trainer.cpp
   void open_logs();
+  void tell_step(const Json& line);
+  void tell_event(const Json& line);
   void after_step(StepMetrics& m);
   // Adds the loss to the step's line; throws Interrupted, having saved.
   void validate_now(Json& line);

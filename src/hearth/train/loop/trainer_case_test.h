@@ -33,6 +33,7 @@ class Watched : public Objective {
     return {mx::multiply(v.loss_sum, mx::array(factor)), v.weight_sum};
   }
   std::uint32_t row_group() const override { return inner_->row_group(); }
+  bool draws_noise() const override { return inner_->draws_noise(); }
 
  private:
   std::unique_ptr<Objective> inner_;

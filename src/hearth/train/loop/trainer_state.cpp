@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hearth/base/clock.h"
 #include "hearth/base/error.h"
@@ -26,6 +27,32 @@ std::optional<double> number_at(const Json& state, const char* key) {
   if (!at->is_string()) return at->get<double>();
   return *at == "nan" ? std::numeric_limits<double>::quiet_NaN()
                       : std::numeric_limits<double>::infinity();
+}
+
+// Checkpoints from before metrics had names have one, the accuracy of pairs.
+NamedValues means_at(const Json& state) {
+  if (state.contains("valid_means")) return state["valid_means"];
+  NamedValues means;
+  if (const auto accuracy = number_at(state, "accuracy")) {
+    means["accuracy"] = *accuracy;
+  }
+  return means;
+}
+
+// How many events a run had been told of; old checkpoints do not say.
+std::optional<long> events_at(const Json& state) {
+  const auto at = state.find("events");
+  if (at == state.end() || !at->is_number_integer()) return {};
+  return at->get<long>();
+}
+
+// The keys of a recipe that a measure goes by.
+std::vector<std::string> measured_by(const Json& measure) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : measure.items()) {
+    keys.push_back("train." + (key == "tokens" ? "eval_tokens" : key));
+  }
+  return keys;
 }
 
 // What says how an update is cut into micro-batches.
@@ -81,17 +108,17 @@ Json Trainer::state() const {
   Json j{
       {"step", step_},
       {"tokens", tokens_},
-      {"loader", loader_->state()},
+      {"loader", ends_.batches->state()},
       {"policy", policy_.state()},
       {"cut", cut_of(session_.recipe)},
       {"health", health_.state()},
       {"discarded", discarded_},
       {"proven", proven_},
-      {"events", events_ ? events_->lines() : event_lines_},
       {"best_step", best_step_},
       {"since_best", since_best_},
       {"measure", measured_}
   };
+  if (events_) j["events"] = *events_;
   if (!base_.empty()) j["base"] = base_;
   // For those who read the weights: the model it began with may have stood
   // anywhere.
@@ -103,7 +130,7 @@ Json Trainer::state() const {
   if (loss_) j["loss"] = number_json(*loss_);
   if (smoothed_) j["smoothed"] = *smoothed_;
   if (valid_) j["valid"] = number_json(*valid_);
-  if (accuracy_) j["accuracy"] = *accuracy_;
+  if (!valid_means_.empty()) j["valid_means"] = valid_means_;
   if (std::isfinite(best_valid_)) j["best_valid"] = best_valid_;
   if (!unvalidated_.is_null()) j["unvalidated"] = unvalidated_;
   return j;
@@ -115,7 +142,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     checkpoint.copy_weights(session_.model->parameters().trainable());
     checkpoint.copy_optimizer(*optimizer_);
     update_->weights_changed();
-    loader_->restore(s.at("loader"));
+    ends_.batches->restore(s.at("loader"));
     restore_cut(s);
     health_.restore(s.at("health"));
     if (scales_loss() && s.contains("loss_scale")) {
@@ -125,14 +152,13 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     tokens_ = s.at("tokens").get<std::uint64_t>();
     discarded_ = s.value("discarded", std::int64_t{0});
     proven_ = s.value("proven", std::int64_t{-1});
-    event_lines_ = s.value("events", std::numeric_limits<long>::max());
     best_step_ = s.at("best_step").get<std::int64_t>();
     since_best_ = s.at("since_best").get<std::int64_t>();
     measured_ = s.value("measure", Json());
     loss_ = number_at(s, "loss");
     smoothed_ = number_at(s, "smoothed");
     valid_ = number_at(s, "valid");
-    accuracy_ = number_at(s, "accuracy");
+    valid_means_ = means_at(s);
     best_valid_ = number_at(s, "best_valid")
                       .value_or(std::numeric_limits<double>::infinity());
     unvalidated_ = s.value("unvalidated", Json());
@@ -189,8 +215,10 @@ void Trainer::settle_best() {
   // A run that is through has nothing to compare any more.
   if (known && !same && step_ < end()) {
     forget_best(
-        "train.eval_tokens or train.dpo_beta makes validation losses others "
-        "than before"
+        fmt::format(
+            "{} makes validation losses others than before",
+            fmt::join(measured_by(measure), " or ")
+        )
     );
   }
   if (!std::isfinite(best_valid_)) {
@@ -238,6 +266,7 @@ bool Trainer::resume() {
   }
   check_base(*found.checkpoint);
   restore(*found.checkpoint);
+  events_ = events_at(found.checkpoint->state());
   steps_ = count_steps();
   if (step_ > end()) {
     throw UsageError(
@@ -287,7 +316,7 @@ void Trainer::roll_back() {
     );
   }
   const Health judged = health_;
-  const Json position = loader_->state();
+  const Json position = ends_.batches->state();
   const Json cut = policy_.state();
   if (found.checkpoint) {
     restore(*found.checkpoint);
@@ -297,12 +326,12 @@ void Trainer::roll_back() {
   health_.rolled_back_from(judged);
   policy_.restore(cut);
   // The batches since then are not drawn again: they are what went wrong.
-  loader_->restore(position);
+  ends_.batches->restore(position);
   discarded_ = drawn - step_;
   proven_ = step_;
   remove_checkpoints_after(run_.path(), step_);
   settle_best();
-  metrics_ = std::make_unique<MetricsLog>(run_.metrics_path(), step_);
+  for (const auto& sink : ends_.sinks) sink->go_back(step_);
   save();
   warn(
       fmt::format(
@@ -330,7 +359,7 @@ void Trainer::start_anew() {
   health_ = Health(session_.recipe.train.health);
   step_ = 0;
   tokens_ = 0;
-  loss_.reset(), smoothed_.reset(), valid_.reset(), accuracy_.reset();
+  loss_.reset(), smoothed_.reset(), valid_.reset(), valid_means_.clear();
   best_valid_ = std::numeric_limits<double>::infinity();
   best_step_ = since_best_ = 0;
 }

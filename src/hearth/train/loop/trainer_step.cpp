@@ -33,7 +33,7 @@ Json StepMetrics::to_json() const {
   };
   if (share_of_peak) j["share_of_peak"] = *share_of_peak;
   if (valid_loss) j["valid_loss"] = *valid_loss;
-  if (valid_accuracy) j["valid_accuracy"] = *valid_accuracy;
+  for (const auto& [name, mean] : valid_means) j["valid_" + name] = mean;
   if (loss_scale) j["loss_scale"] = *loss_scale;
   if (skipped) j["skipped"] = true;
   return j;
@@ -65,14 +65,14 @@ bool Trainer::may_send_ahead() const {
 
 void Trainer::send_step() {
   Sent& sent = sent_.emplace_back();
-  const double stalled = loader_->stats().stall_seconds;
-  if (!loader_->next(sent.batch)) {
+  const double stalled = ends_.batches->stall_seconds();
+  if (!ends_.batches->next(sent.batch)) {
     throw Error("the training data has no batch to give");
   }
   const data::Batch& batch = sent.batch;
   StepMetrics& m = sent.metrics;
   m.step = step_ + std::ssize(sent_);
-  m.stall_ms = 1e3 * (loader_->stats().stall_seconds - stalled);
+  m.stall_ms = 1e3 * (ends_.batches->stall_seconds() - stalled);
   if (scales_loss()) m.loss_scale = scale_of_mean();
   m.rows = std::min(policy_.rows(batch.length), batch.rows);
   m.length = batch.length;
@@ -147,7 +147,7 @@ double Trainer::scale_of_mean() const {
 
 void Trainer::tell_overflow() {
   const double now = scale_of_mean();
-  events_->append({{"step", step_ + 1}, {"event", "overflow"}, {"scale", now}});
+  tell_event({{"step", step_ + 1}, {"event", "overflow"}, {"scale", now}});
   warn(
       fmt::format(
           "not applied: gradients of step {} are beyond float16, the loss is "
@@ -171,7 +171,7 @@ void Trainer::judge(const StepResult& made) {
     if (samples.size() == kKeptSamples) break;
     samples.push_back({s.source, s.document, s.begin, s.length});
   }
-  events_->append(
+  tell_event(
       {{"step", step_ + 1},
        {"event", name_of(verdict_.action)},
        {"why", verdict_.reason},

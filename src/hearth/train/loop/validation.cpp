@@ -44,7 +44,9 @@ class Scoring {
     }
     v_.loss = weight_ > 0 ? loss_ / weight_
                           : std::numeric_limits<double>::quiet_NaN();
-    if (right_ && weight_ > 0) v_.accuracy = *right_ / weight_;
+    for (const auto& [name, sum] : metric_sums_) {
+      if (weight_ > 0) v_.means[name] = sum / weight_;
+    }
     return v_;
   }
 
@@ -63,7 +65,7 @@ class Scoring {
   double all_ = 1, seen_ = 0;  // tokens of the split
   bool full_ = false;          // no row more
   double loss_ = 0, weight_ = 0;
-  std::optional<double> right_;
+  NamedValues metric_sums_;
   Validation v_;
 
   // What there is room for, row after row; the very first rows always.
@@ -107,11 +109,14 @@ class Scoring {
       try {
         const auto part = loss_of(
             *session_.model, *session_.objective,
-            make_micro_batch(batch, begin, end), session_.compute
+            make_micro_batch(*session_.objective, batch, begin, end),
+            session_.compute
         );
         loss_ += part.loss_sum;
         weight_ += part.weight_sum;
-        if (part.right_sum) right_ = right_.value_or(0) + *part.right_sum;
+        for (const auto& [name, sum] : part.metric_sums) {
+          metric_sums_[name] += sum;
+        }
         begin = end;
       } catch (const OutOfMemory&) {
         mx::clear_cache();
@@ -146,7 +151,9 @@ Json validation_measure(const Session& session) {
   // More than all there is changes nothing.
   const auto most = static_cast<std::uint64_t>(t.eval_tokens);
   Json measure{{"tokens", std::min(most, all)}};
-  if (t.objective == "dpo") measure["dpo_beta"] = t.dpo_beta;
+  if (const auto& own = session.recipe.objective().measure) {
+    measure.update(own(session.recipe));
+  }
   return measure;
 }
 

@@ -10,9 +10,9 @@ namespace hearth::train {
 struct Validation {
   // Mean over what was scored, tokens or pairs; nan when that is nothing.
   double loss = 0;
-  std::optional<double> accuracy;  // of pairs: the share told apart
-  std::uint64_t tokens = 0;        // that were scored
-  bool stopped = false;  // before the end: loss and tokens are of a part
+  NamedValues means;         // of the objective's metrics
+  std::uint64_t tokens = 0;  // that were scored
+  bool stopped = false;      // before the end: loss and tokens are of a part
 };
 
 struct ValidationHooks {
@@ -31,7 +31,8 @@ Validation validate(
     const ValidationHooks& hooks = {}
 );
 
-// What such a loss is of: losses of two measures are not to be compared.
+// What such a loss is of, by keys of the `train` section, but for "tokens"
+// (train.eval_tokens): losses of two measures are not to be compared.
 Json validation_measure(const Session& session);
 
 }  // namespace hearth::train

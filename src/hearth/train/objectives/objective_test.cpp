@@ -1,8 +1,7 @@
-#include "hearth/train/objectives/objective.h"
-
 #include <gtest/gtest.h>
 
 #include "hearth/nn/init.h"
+#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/gradient.h"
 
 namespace hearth::train {

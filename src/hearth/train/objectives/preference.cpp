@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/models/adapters.h"
+#include "hearth/models/load.h"
+#include "hearth/train/loop/session.h"
+#include "hearth/train/objectives/language_model.h"
 
 namespace hearth::train {
 namespace {
@@ -28,6 +32,41 @@ mx::array margins(const mx::array& rows) {
 mx::array pairs_of(const mx::array& weights) {
   const auto rows = mx::reshape(mx::sum(weights, -1), {-1, 2});
   return mx::greater(mx::sum(rows, -1), mx::array(0.0f));
+}
+
+// The terms of a language model's loss have no place in this one.
+void check_terms(const Recipe& recipe) {
+  const auto& terms = recipe.train.objectives.get<LanguageModelConfig>();
+  const std::pair<const char*, double> all[] = {
+      {"label_smoothing", terms.label_smoothing},
+      {"z_loss", terms.z_loss},
+      {"neftune", terms.neftune}
+  };
+  for (const auto& [key, value] : all) {
+    if (value == 0) continue;
+    throw UsageError(
+        fmt::format("train.{} must be 0 with train.objective dpo", key)
+    );
+  }
+}
+
+// Measured against the start of the run.
+std::unique_ptr<Objective> make_preference(const Session& s) {
+  const auto& own = s.recipe.train.objectives.get<PreferenceConfig>();
+  const auto beta = static_cast<float>(own.dpo_beta);
+  if (!s.recipe.lora) {
+    return std::make_unique<Preference>(
+        beta, models::load_model(
+                  s.base, {.use = models::Use::inference, .compute = s.compute}
+              )
+                  .decoder
+    );
+  }
+  if (s.recipe.model.adapter.empty()) return std::make_unique<Preference>(beta);
+  return std::make_unique<Preference>(
+      beta,
+      models::read_adapter(*s.model, *s.base, s.compute, s.recipe.model.adapter)
+  );
 }
 
 }  // namespace
@@ -71,8 +110,41 @@ ObjectiveValue Preference::operator()(
       mx::astype(mx::greater(margin, mx::array(0.0f)), mx::float32), counted
   );
   return {
-      mx::sum(mx::multiply(loss, counted)), mx::sum(counted),
-      mx::stop_gradient(mx::sum(right))
+      mx::sum(mx::multiply(loss, counted)),
+      mx::sum(counted),
+      {{"accuracy", mx::stop_gradient(mx::sum(right))}}
+  };
+}
+
+void PreferenceConfig::fields(FieldVisitor& v) {
+  v("dpo_beta", dpo_beta, "dpo: strength of the pull to the reference",
+    may_change(positive()));
+}
+
+ObjectiveKind preference_kind() {
+  return {
+      .name = "dpo",
+      .needs =
+          {.pairs = true,
+           .row_group = 2,
+           .arrange = data::Arrange::kPad,
+           .start_model = true},
+      .config = [] { return ObjectiveConfig(PreferenceConfig()); },
+      .check = check_terms,
+      .make = make_preference,
+      .measure =
+          [](const Recipe& r) {
+            const auto& own = r.train.objectives.get<PreferenceConfig>();
+            return Json{{"dpo_beta", own.dpo_beta}};
+          },
+      .describe =
+          [](double, const NamedValues& means) {
+            const auto accuracy = means.find("accuracy");
+            if (accuracy == means.end()) return std::string();
+            return fmt::format(
+                "{:.1f} % of pairs told apart", 100 * accuracy->second
+            );
+          },
   };
 }
 

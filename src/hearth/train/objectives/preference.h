@@ -1,7 +1,7 @@
 #pragma once
-// Direct preference optimisation: of two answers the chosen one should become
-// likelier, against the model it all started from. Rows come in pairs, chosen
-// first; a pair is one unit of the loss:
+// The objective `dpo`, direct preference optimisation: of two answers the
+// chosen one should become likelier, against the model it all started from.
+// Rows come in pairs, chosen first; a pair is one unit of the loss:
 //   -log sigmoid(beta ((c - c_ref) - (r - r_ref)))
 // with c and r the log probabilities of the two answers' own tokens. Rows that
 // only fill a batch up carry no weight and are no pair.
@@ -9,6 +9,7 @@
 
 #include "hearth/nn/lora.h"
 #include "hearth/train/objectives/objective.h"
+#include "hearth/train/objectives/objective_kind.h"
 
 namespace hearth::train {
 
@@ -41,5 +42,14 @@ class Preference : public Objective {
       const nn::Pass& pass
   ) const;
 };
+
+// Its key in a recipe's `train` section.
+struct PreferenceConfig {
+  double dpo_beta = 0.1;
+
+  void fields(FieldVisitor& v);
+};
+
+ObjectiveKind preference_kind();
 
 }  // namespace hearth::train

@@ -6,6 +6,7 @@
 #include "hearth/models/load.h"
 #include "hearth/nn/init.h"
 #include "hearth/ops/linear/op.h"
+#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/gradient.h"
 
 namespace hearth::train {

@@ -331,8 +331,8 @@ Parts predict(const MemoryQuestion& q) {
     if (m.matrix && m.format == nullptr && kept) {
       t.packed += packed_bytes(family, m);
     }
-    // The start of a preference run: rows of the tables, one order of the rest.
-    if (q.preference && !q.lora) {
+    // The model it started from: rows of the tables, one order of the rest.
+    if (q.start_model && !q.lora) {
       if (m.plain) t.weights += leaf(element * n);
       if (m.matrix)
         t.packed += AlignedBuffer::taken(family.packed_bytes(m.n, m.k));

@@ -27,7 +27,7 @@ struct MemoryQuestion {
   bool bf16 = true;
   std::optional<nn::LoraConfig> lora;
   optim::OptimConfig optim;
-  bool preference = false;  // dpo: the start is held as a second model
+  bool start_model = false;  // is read all the time: a second model
   float label_smoothing = 0;
 
   std::int64_t step_tokens = 0;

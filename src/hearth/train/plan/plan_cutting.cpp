@@ -2,6 +2,7 @@
 
 #include "hearth/ops/execution.h"
 #include "hearth/train/loop/session.h"
+#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/plan/plan_cutting_impl.h"
 
 namespace hearth::train {
@@ -46,12 +47,14 @@ MemoryQuestion Cutting::question(
   q.bf16 = r.train.precision != "fp32";
   q.lora = r.lora;
   q.optim = r.optim;
-  q.preference = r.train.objective == "dpo";
-  q.label_smoothing = static_cast<float>(r.train.label_smoothing);
+  const ObjectiveNeeds& needs = r.objective().needs;
+  q.start_model = needs.start_model;
+  const auto& terms = r.train.objectives.get<LanguageModelConfig>();
+  q.label_smoothing = static_cast<float>(terms.label_smoothing);
   q.step_tokens = static_cast<std::int64_t>(r.step_tokens());
   q.lengths = row_lengths(r);
-  // A pair is two rows.
-  q.rows = q.preference ? std::max<std::int64_t>(2, rows / 2 * 2) : rows;
+  const std::int64_t together = needs.row_group;
+  q.rows = std::max(together, rows - rows % together);
   q.checkpointed =
       checkpointed_layers(policy.checkpointing, model_.config.layers);
   q.packed_all = policy.packed != "head";

@@ -14,10 +14,11 @@ void QuantSection::fields(FieldVisitor& v) {
 
 void CoreMlSection::fields(FieldVisitor& v) {
   v("enumerate_shapes", enumerate_shapes,
-    "row lengths of the export; empty: as trained", at_least(1));
-  v("mlprogram", mlprogram, "an ML program; the only kind that is written");
+    "row lengths of the export; empty: as trained", may_change(at_least(1)));
+  v("mlprogram", mlprogram, "an ML program; the only kind that is written",
+    may_change());
   v("compute_units", compute_units, "where the export may run",
-    one_of({"all", "cpu_and_ne", "cpu_and_gpu", "cpu_only"}));
+    may_change(one_of({"all", "cpu_and_ne", "cpu_and_gpu", "cpu_only"})));
 }
 
 void RfaiSection::fields(FieldVisitor& v) {
@@ -36,7 +37,8 @@ void DistillSection::fields(FieldVisitor& v) {
 }
 
 void HardwareSection::fields(FieldVisitor& v) {
-  v("profile", profile, "hardware profile; auto: the one that matches");
+  v("profile", profile, "hardware profile; auto: the one that matches",
+    may_change());
 }
 
 }  // namespace hearth::train

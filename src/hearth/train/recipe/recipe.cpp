@@ -5,54 +5,55 @@
 namespace hearth::train {
 
 void TrainSection::fields(FieldVisitor& v) {
-  v("objective", objective, "what is minimised", one_of({"lm", "dpo"}));
-  v("steps", steps, "optimiser steps", at_least(1));
+  std::vector<std::string> names;
+  for (const auto& kind : objective_kinds()) names.push_back(kind.name);
+  v("objective", objective, "what is minimised", one_of(std::move(names)));
+  v("steps", steps, "optimiser steps", may_change(at_least(1)));
   v("epochs", epochs, "passes over the data, in place of steps",
-    between(0, 10000));
+    may_change(between(0, 10000)));
   v("tokens_per_step", tokens_per_step, "tokens of one update",
     between(1, 0x1p40));
   v("micro_batch_size", micro_batch_size, "rows at a time; 0: what fits",
-    between(0, 1 << 18));
+    may_change(between(0, 1 << 18)));
   v("gradient_accumulation_steps", gradient_accumulation_steps,
-    "micro-batches of one update; 0: what is left", between(0, 1 << 18));
+    "micro-batches of one update; 0: what is left",
+    may_change(between(0, 1 << 18)));
   v("seq_lengths", seq_lengths, "row lengths, in place of data.length");
   v("shape_probs", shape_probs, "how often each length comes");
   v("shape_guarantee", shape_guarantee,
     "every length comes at least once in so many steps; 0: as drawn",
     between(0, 1'000'000));
   v("precision", precision, "of products and activations",
-    one_of({"bf16", "fp32", "fp16"}));
+    may_change(one_of({"bf16", "fp32", "fp16"})));
   v("loss_scale", loss_scale,
     "what fp16 multiplies the mean loss by at first; 0: 65536",
     between(0, 0x1p32));
   v("checkpointing", checkpointing,
     "blocks computed again in the backward pass: auto, none, all, or every "
-    "k-th as a number");
+    "k-th as a number",
+    may_change());
   v("packed", packed,
     "trained matrices that are also kept as products read them: auto, all, or "
     "head (the others are packed in every pass: slower, 4 bytes a weight less)",
-    one_of({"auto", "all", "head"}));
+    may_change(one_of({"auto", "all", "head"})));
   v("eval_interval", eval_interval, "micro-batches evaluated together",
-    between(1, 64));
-  v("memory", memory, "byte budget such as 6G, or auto");
-  v("dynamic_batch", dynamic_batch, "move the micro-batch with memory use");
+    may_change(between(1, 64)));
+  v("memory", memory, "byte budget such as 6G, or auto", may_change());
+  v("dynamic_batch", dynamic_batch, "move the micro-batch with memory use",
+    may_change());
   v("eval_every", eval_every, "steps between validations; 0: at the end",
-    at_least(0));
-  v("eval_tokens", eval_tokens, "tokens of a validation at most", at_least(1));
+    may_change(at_least(0)));
+  v("eval_tokens", eval_tokens, "tokens of a validation at most",
+    may_change(at_least(1)));
   v("early_stop", early_stop, "validations without gain before stopping",
-    at_least(0));
+    may_change(at_least(0)));
   v("save_every", save_every,
     "steps between checkpoints; 0: a tenth of the run, after one to ten "
     "minutes",
-    at_least(0));
+    may_change(at_least(0)));
   v("keep", keep, "checkpoints kept beside the best and the last healthy one",
-    between(1, 1000000));
-  v("label_smoothing", label_smoothing, "share spread evenly over all tokens",
-    between(0, 0.9));
-  v("z_loss", z_loss, "weight of the squared log-sum-exp", at_least(0));
-  v("neftune", neftune, "noise on the embeddings; 0: none", at_least(0));
-  v("dpo_beta", dpo_beta, "dpo: strength of the pull to the reference",
-    positive());
+    may_change(between(1, 1000000)));
+  objectives.fields(v);
   v("health", health, "what a bad step is and what is done about it");
 }
 
@@ -66,7 +67,8 @@ void LoraSection::fields(FieldVisitor& v) {
 void RunSection::fields(FieldVisitor& v) {
   v("dir", dir, "folder of the run");
   v("seed", seed, "of weights, order and noise");
-  v("threads", threads, "as --threads, which wins; 0: all", between(0, 4096));
+  v("threads", threads, "as --threads, which wins; 0: all",
+    may_change(between(0, 4096)));
 }
 
 void Recipe::fields(FieldVisitor& v) {
@@ -81,6 +83,10 @@ void Recipe::fields(FieldVisitor& v) {
   v("rfai", rfai, "answers scored by a teacher");
   v("distill", distill, "learning from a teacher");
   v("hardware", hardware, "what it is trained on");
+}
+
+const ObjectiveKind& Recipe::objective() const {
+  return objective_kind(train.objective);
 }
 
 std::int64_t Recipe::longest() const {

@@ -11,6 +11,7 @@
 #include "hearth/nn/lora.h"
 #include "hearth/optim/optim_config.h"
 #include "hearth/train/loop/health.h"
+#include "hearth/train/objectives/objective_kind.h"
 #include "hearth/train/recipe/later_sections.h"
 
 namespace hearth::train {
@@ -39,8 +40,7 @@ struct TrainSection {
   std::int64_t save_every = 0;  // 0: see SaveSchedule
   std::int64_t keep = 2;
 
-  double label_smoothing = 0, z_loss = 0, neftune = 0;
-  double dpo_beta = 0.1;
+  ObjectiveConfigs objectives;  // what each objective has of its own
   HealthConfig health;
 
   void fields(FieldVisitor& v);
@@ -77,6 +77,8 @@ struct Recipe {
   void check() const;
   // Lines about values that will not do what they seem to.
   std::vector<std::string> remarks() const;
+  // What train.objective names.
+  const ObjectiveKind& objective() const;
   // Tokens of one optimiser step: tokens_per_step, or what the pinned batch
   // comes to.
   std::uint64_t step_tokens() const;

@@ -10,6 +10,7 @@ namespace hearth::train {
 
 struct RecipeChange {
   std::string key, before, now;  // values as YAML; "off" in an absent section
+  bool resumable = false;        // a run that goes on may have it
 };
 
 // Every key but run.dir, in the recipe's order. Two ways to write a path are
@@ -19,11 +20,9 @@ std::vector<RecipeChange> recipe_changes(
     const Recipe& now
 );
 
-// Keys that --resume may change: how a run goes on, not what it is. A name that
-// ends in a dot stands for all keys below it.
-const std::vector<std::string>& resumable_keys();
-
-// Throws UsageError naming the first key that differs and may not.
+// Throws UsageError naming the first key that differs and may not: --resume
+// may change how a run goes on, not what it is. Each field says whether it may
+// (base/config.h, may_change); one that says nothing may not.
 void check_resumable(const Recipe& before, const Recipe& now);
 
 }  // namespace hearth::train

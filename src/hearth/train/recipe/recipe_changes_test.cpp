@@ -1,5 +1,7 @@
 #include "hearth/train/recipe/recipe_changes.h"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
@@ -67,19 +69,60 @@ TEST(RecipeChanges, WhatARunIsMayNot) {
   ));
 }
 
-// A key of the list that no recipe has would refuse nothing and allow nothing.
-TEST(RecipeChanges, EveryKeyOfTheListIsThere) {
+// A field says itself whether it may change; what may is this and no more, as
+// docs/train.md has it.
+TEST(RecipeChanges, TheseMayAndNoOther) {
+  const std::set<std::string> want = {
+      // How long, and how often what is done.
+      "train.steps", "train.epochs", "train.eval_every", "train.eval_tokens",
+      "train.early_stop", "train.save_every", "train.keep",
+      "train.health.enabled", "train.health.window", "train.health.least",
+      "train.health.z", "train.health.in_a_row", "train.health.roll_backs",
+      "train.health.lr_factor",
+      // How an update is computed; its tokens stay the same.
+      "train.micro_batch_size", "train.gradient_accumulation_steps",
+      "train.precision", "train.checkpointing", "train.packed",
+      "train.eval_interval", "train.memory", "train.dynamic_batch",
+      "run.threads",
+      // What is minimised, as far as no saved number depends on it.
+      "train.label_smoothing", "train.z_loss", "train.neftune",
+      "train.dpo_beta", "lora.dropout",
+      // How the optimiser moves, as far as its state stays the same.
+      "optim.lr", "optim.schedule", "optim.warmup", "optim.decay_fraction",
+      "optim.min_lr", "optim.weight_decay", "optim.clip", "optim.betas",
+      "optim.eps", "optim.decay_embeddings", "optim.no_decay",
+      "optim.muon.momentum", "optim.muon.nesterov", "optim.muon.steps",
+      "optim.muon.rms", "optim.muon.precision", "optim.adafactor.decay_rate",
+      "optim.adafactor.clip", "optim.adafactor.scale_by_size",
+      // What training does not read.
+      "coreml.enumerate_shapes", "coreml.mlprogram", "coreml.compute_units",
+      "hardware.profile",
+      // Where things lie. The loader compares what is in the data, the trainer
+      // what is in a base that it goes on reading.
+      "model.from", "model.adapter", "data.train", "data.mix", "data.tokenizer",
+      "data.cache", "data.workers", "data.prefetch"
+  };
   Recipe recipe;
-  recipe.lora.emplace();
   FieldVisitor v;
   recipe.fields(v);
-  for (const auto& key : resumable_keys()) {
-    const bool found =
-        std::any_of(v.fields().begin(), v.fields().end(), [&](const auto& f) {
-          return key.ends_with('.') ? f->path.starts_with(key) : f->path == key;
-        });
-    EXPECT_TRUE(found) << key;
+  std::set<std::string> got;
+  for (const auto& field : v.fields()) {
+    if (field->constraint.may_change) got.insert(field->path);
   }
+  EXPECT_EQ(got, want);
+}
+
+// Sections of what is to come change what a run makes.
+TEST(RecipeChanges, WhatIsNotBuiltYetMayNotChange) {
+  Recipe before, now;
+  before.quant.emplace(), now.quant.emplace().weight_bits = 4;
+  EXPECT_NE(refusal(before, now).find("quant.weight_bits"), std::string::npos);
+  now = before;
+  now.distill.emplace();
+  EXPECT_NE(refusal(before, now).find("distill.teacher"), std::string::npos);
+  now = before;
+  now.rfai.emplace();
+  EXPECT_NE(refusal(before, now).find("rfai."), std::string::npos);
 }
 
 }  // namespace

@@ -76,9 +76,10 @@ void check_lengths(const Recipe& r) {
       count, t.shape_guarantee
   );
   require(
-      count < 2 || t.objective != "dpo",
-      "train.seq_lengths must be one length with train.objective dpo: a pair "
-      "is two rows"
+      count < 2 || r.objective().needs.row_group == 1,
+      "train.seq_lengths must be one length with train.objective {}: its rows "
+      "come {} at a time",
+      t.objective, r.objective().needs.row_group
   );
   require(
       count < 2 || data::arrangement(r.data) != "pad",
@@ -107,11 +108,15 @@ void check_step(const Recipe& r) {
         fmt::join(r.train.seq_lengths, ", "), tokens
     );
   }
+  const std::int64_t together = r.objective().needs.row_group;
   require(
-      r.train.objective != "dpo" || tokens / longest % 2 == 0,
-      "{} must hold an even number of rows with train.objective dpo, as a pair "
-      "is two; got {} rows of {}",
-      from, tokens / longest, longest
+      tokens / longest % together == 0,
+      "{} must hold {} rows with train.objective {}, as they come {} at a "
+      "time; got {} rows of {}",
+      from,
+      together == 2 ? "an even number of"
+                    : fmt::format("a multiple of {}", together),
+      r.train.objective, together, tokens / longest, longest
   );
 }
 
@@ -123,8 +128,9 @@ void check_start(const Recipe& r) {
       "model.adapter must have a lora section that describes it"
   );
   require(
-      r.train.objective != "dpo" || from,
-      "train.objective dpo must have a model to start from: give model.from"
+      !r.objective().needs.start_model || from,
+      "train.objective {} must have a model to start from: give model.from",
+      r.train.objective
   );
   const auto bits = r.lora ? r.lora->quantize_base : 0;
   require(
@@ -136,16 +142,6 @@ void check_start(const Recipe& r) {
       "rows must be at most model.max_length, {} tokens, got {}",
       r.model.max_length, r.longest()
   );
-}
-
-void check_loss(const TrainSection& t) {
-  if (t.objective != "dpo") return;
-  require(
-      t.label_smoothing == 0,
-      "train.label_smoothing must be 0 with train.objective dpo"
-  );
-  require(t.z_loss == 0, "train.z_loss must be 0 with train.objective dpo");
-  require(t.neftune == 0, "train.neftune must be 0 with train.objective dpo");
 }
 
 void check_checkpointing(const Recipe& r) {
@@ -199,7 +195,7 @@ void Recipe::check() const {
   check_lengths(*this);
   check_step(*this);
   check_start(*this);
-  check_loss(train);
+  if (const auto& own = objective().check) own(*this);
   check_checkpointing(*this);
   require(
       train.memory == "auto" || parse_bytes(train.memory, "train.memory") > 0,

@@ -108,6 +108,13 @@ std::vector<std::string> Recipe::remarks() const {
       );
     }
   }
+  for (const auto& key : train.objectives.unused_by(train.objective)) {
+    out.push_back(
+        fmt::format(
+            "train.{} is not used with train.objective {}", key, train.objective
+        )
+    );
+  }
   if (rfai) {
     out.emplace_back("rfai is kept in the run's config and not used by train");
   }

@@ -80,7 +80,9 @@ Gradients accumulate(
     while (end < batch.rows &&
            static_cast<int>(group.size()) < options.eval_interval) {
       const std::uint32_t next = std::min(end + rows, batch.rows);
-      group.push_back(make_micro_batch(batch, end, next, options.noise));
+      group.push_back(
+          make_micro_batch(objective, batch, end, next, options.noise)
+      );
       end = next;
     }
     try {

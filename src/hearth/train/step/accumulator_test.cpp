@@ -1,5 +1,6 @@
 // Running out of memory at every place where a step can, and the sums that
 // come out all the same.
+#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/accumulator.h"
 
 #include <cmath>

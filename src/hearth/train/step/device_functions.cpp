@@ -64,6 +64,7 @@ ArraysFunction GradientFunction::make(const Form& form) const {
     const Arrays alphas = in.some(gates_.size());
     if (form.segments) batch.segments = in.one();
     if (form.noise) batch.noise = in.one();
+    batch.extra = in.some(form.extra);
 
     const GateSubstitution gates(gates_, alphas);
     const nn::Pass pass = pass_of(batch, compute_, true);
@@ -104,7 +105,8 @@ GradientFunction::Sums GradientFunction::operator()(
       .segments = batch.segments.has_value(),
       .noise = batch.noise.has_value(),
       .adds = sums.has_value(),
-      .widens = !alone
+      .widens = !alone,
+      .extra = batch.extra.size()
   };
   auto at = compiled_.find(form);
   if (at == compiled_.end()) {
@@ -118,6 +120,7 @@ GradientFunction::Sums GradientFunction::operator()(
   for (nn::Gate* gate : gates_) in.push_back(gate->scheduled_alpha());
   if (batch.segments) in.push_back(*batch.segments);
   if (batch.noise) in.push_back(*batch.noise);
+  append(in, batch.extra);
   if (sums) {
     in.push_back(std::move(sums->loss));
     in.push_back(std::move(sums->weight));

@@ -66,6 +66,7 @@ class GradientFunction {
   // What the compiled function depends on besides shapes.
   struct Form {
     bool segments = false, noise = false, adds = false, widens = false;
+    std::size_t extra = 0;  // arrays of the objective's own
     auto operator<=>(const Form&) const = default;
   };
 

@@ -149,7 +149,8 @@ class DeviceStep : public Step {
     std::optional<GradientFunction::Sums> sums;
     for (std::uint32_t begin = 0; begin < batch.rows; begin += rows) {
       const auto micro = make_micro_batch(
-          batch, begin, std::min(begin + rows, batch.rows), noise
+          parts_.objective, batch, begin, std::min(begin + rows, batch.rows),
+          noise
       );
       const MemoryBound::Shape shape{
           static_cast<std::uint32_t>(micro.rows), batch.length,

@@ -93,12 +93,14 @@ Gradients loss_of(
 ) {
   auto value = objective(model, batch, pass_of(batch, compute, false));
   std::vector<mx::array> outputs = {value.loss_sum, value.weight_sum};
-  if (value.right_sum) outputs.push_back(*value.right_sum);
+  for (const auto& [name, sum] : value.metric_sums) outputs.push_back(sum);
   mx::eval(outputs);
   Gradients result;
   result.loss_sum = outputs[0].item<float>();
   result.weight_sum = outputs[1].item<float>();
-  if (value.right_sum) result.right_sum = outputs[2].item<float>();
+  for (std::size_t i = 2; const auto& [name, sum] : value.metric_sums) {
+    result.metric_sums[name] = outputs[i++].item<float>();
+  }
   return result;
 }
 

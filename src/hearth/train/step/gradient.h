@@ -1,17 +1,17 @@
 #pragma once
 // Loss and gradients of one micro-batch, evaluated.
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "hearth/nn/parameter.h"
 #include "hearth/train/objectives/objective.h"
+#include "hearth/train/objectives/objective_kind.h"
 
 namespace hearth::train {
 
 struct Gradients {
   double loss_sum = 0, weight_sum = 0;
-  std::optional<double> right_sum;  // of loss_of, where the objective tells
+  NamedValues metric_sums;  // of loss_of, those of the objective
   // One for each trainable parameter, in their order; float32.
   std::vector<mx::array> arrays;
 };

@@ -1,3 +1,4 @@
+#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/gradient.h"
 
 #include <cmath>

@@ -2,6 +2,7 @@
 // Rows of a batch as arrays: what one pass through the model takes.
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <mlx/mlx.h>
 
@@ -16,6 +17,8 @@ struct MicroBatch {
   mx::array weights{0.0f};                     // float32 [rows, length]
   std::optional<mx::array> segments;  // absent where a row is one document
   std::optional<mx::array> noise;     // uint64, one key a token
+  // What the objective reads beside them (Objective::attach), rows first.
+  std::vector<mx::array> extra = {};
   int rows = 0, length = 0;
 };
 

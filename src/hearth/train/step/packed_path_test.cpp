@@ -6,6 +6,7 @@
 #include "hearth/data/read/dataset_test_impl.h"
 #include "hearth/models/load.h"
 #include "hearth/nn/init.h"
+#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/accumulator.h"
 
 namespace hearth::train {

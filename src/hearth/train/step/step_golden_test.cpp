@@ -12,6 +12,7 @@
 #include "hearth/models/load.h"
 #include "hearth/ops/leaf.h"
 #include "hearth/train/loop/trainer.h"
+#include "hearth/train/objectives/language_model.h"
 
 namespace hearth::train {
 namespace {
