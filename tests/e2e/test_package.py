@@ -1,6 +1,8 @@
-"""The installed CMake package: a program outside the tree builds and runs.
+"""The installed CMake package: the programs of examples/ build on it, outside the tree, and run.
 
-usage: test_package.py BUILD_DIR CMAKE EXAMPLE_DIR"""
+usage: test_package.py BUILD_DIR CMAKE EXAMPLES_DIR"""
+import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -15,17 +17,50 @@ def run(*words):
     return done.stdout
 
 
-def main(build, cmake, example):
+def check_own_objective(program, folder, hearth):
+    """A loss that the library does not know falls, and the run is one like any other."""
+    out = run(program, f"{folder}/run")
+    print(out)
+    lines = [json.loads(line) for line in open(f"{folder}/run/metrics.jsonl")]
+    valid = [line for line in lines if "valid_loss" in line]
+    if len(lines) != 60 or len(valid) != 3 or out.count("sure of") != 3:
+        sys.exit("own_objective: steps or validations are missing")
+    if not valid[-1]["valid_loss"] < valid[0]["valid_loss"] or not 0 < valid[-1]["valid_sure"] < 1:
+        sys.exit("own_objective: nothing was learnt")
+    print(run(hearth, "generate", f"{folder}/run/model", "-p", "Once upon a time", "--max-tokens", "8"))
+
+
+def check_plan(program, recipe):
+    """More memory fits more: the first line does not fit and the last but two does."""
+    lines = run(program, recipe, "32000").splitlines()
+    print("\n".join(lines))
+    fits = [line.split()[2] for line in lines[2:]]
+    if len(fits) != 9 or fits[0] != "no" or fits[6] != "yes":
+        sys.exit("plan: not what was expected")
+
+
+def main(build, cmake, examples):
+    examples = pathlib.Path(examples)
     with tempfile.TemporaryDirectory() as folder:
-        prefix, out = f"{folder}/prefix", f"{folder}/example"
+        os.environ["HEARTH_CACHE"] = f"{folder}/cache"
+        prefix = f"{folder}/prefix"
         run(cmake, "--install", build, "--prefix", prefix)
         for name in ("LICENSE", "NOTICE"):
             if not pathlib.Path(f"{prefix}/share/licenses/hearth/{name}").is_file():
                 sys.exit(f"{name} is not installed")
-        run(cmake, "-G", "Ninja", "-S", example, "-B", out, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
-        run(cmake, "--build", out)
-        print(run(f"{out}/match_profile"))
-        print(run(f"{prefix}/bin/hearth", "--version"))
+        programs = {}
+        for example in sorted(examples.iterdir()):
+            out = f"{folder}/{example.name}"
+            run(cmake, "-G", "Ninja", "-S", str(example), "-B", out, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+            run(cmake, "--build", out)
+            programs[example.name] = f"{out}/{example.name}"
+        hearth = f"{prefix}/bin/hearth"
+        print(run(programs.pop("match_profile")))
+        check_own_objective(programs.pop("own_objective"), folder, hearth)
+        check_plan(programs.pop("plan"), str(examples.parent / "recipes/quickstart.yaml"))
+        if programs:
+            sys.exit(f"nobody runs {', '.join(programs)}")
+        print(run(hearth, "--version"))
 
 
 main(*sys.argv[1:4])
