@@ -21,7 +21,7 @@ void print_plans(const std::string& file, int vocabulary) {
   std::printf(
       "%8s %8s  %-6s %5s %10s %10s\n", "MiB", "tokens", "", "", "MiB", "again"
   );
-  for (const std::size_t mib : {256, 1024, 4096}) {
+  for (const std::size_t mib : {128, 256, 1024}) {
     for (const std::int64_t length : {256, 1024, 4096}) {
       train::Recipe recipe;
       ConfigReader reader(recipe);
