@@ -1,6 +1,5 @@
 // Running out of memory at every place where a step can, and the sums that
 // come out all the same.
-#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/accumulator.h"
 
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "hearth/base/memory.h"
 #include "hearth/models/load.h"
 #include "hearth/nn/init.h"
+#include "hearth/train/objectives/language_model.h"
 
 namespace hearth::train {
 namespace {

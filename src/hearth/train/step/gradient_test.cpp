@@ -1,4 +1,3 @@
-#include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/gradient.h"
 
 #include <cmath>
@@ -7,6 +6,7 @@
 
 #include "hearth/models/load.h"
 #include "hearth/nn/init.h"
+#include "hearth/train/objectives/language_model.h"
 
 namespace hearth::train {
 namespace {
