@@ -302,8 +302,7 @@ void Service::embed(
     plan.at_once = std::min(plan.at_once, options_.per_key);
   }
   shares_.resize(*share, plan.at_once);
-  const Hash128 scope = scope_of(request);
-  for (auto& one : plan.requests) one.scope = scope;
+  name_asker(request, plan.requests);
   const auto job = std::make_shared<EmbeddingJob>(
       host_of(model, request, match, std::move(share)), std::move(plan), reply
   );

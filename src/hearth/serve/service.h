@@ -2,6 +2,7 @@
 // The routes: from a request of HTTP to an answer or a running job.
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,11 @@ class Service {
   );
   // Without keys there is one scope.
   Hash128 scope_of(const HttpRequest& request) const;
+  // Whose prompts they are, and who takes turns with others.
+  void name_asker(
+      const HttpRequest& request,
+      std::span<infer::Request> requests
+  ) const;
   void settle(
       const HttpRequest& request,
       const ServedModel& model,

@@ -1,5 +1,8 @@
 // What /health says: a server that takes requests and cannot get to them is not
 // well, whatever its loop answers.
+#include <algorithm>
+#include <span>
+
 #include "hearth/serve/service.h"
 
 namespace hearth::serve {
@@ -31,6 +34,19 @@ bool past(const HttpServer::Workers& workers, double limit) {
 
 }  // namespace
 
+// The longest time for which a request has had no turn of a model: none of its
+// prompt was read, though all take turns.
+double longest_turn_wait(std::span<const ServedModel> models) {
+  double out = 0;
+  for (const ServedModel& model : models) {
+    const auto since = model.engine->stats().waits_since;
+    if (!since) continue;
+    const auto now = std::chrono::steady_clock::now();
+    out = std::max(out, std::chrono::duration<double>(now - *since).count());
+  }
+  return out;
+}
+
 // late: requests wait longer than they should, and are answered. stuck: one
 // has held a worker, or waited for a quick one, for longer than any may.
 HttpAnswer Service::health() const {
@@ -39,7 +55,9 @@ HttpAnswer Service::health() const {
   const auto workers =
       options_.workers ? options_.workers() : HttpServer::Workers{};
   const bool stuck = past(workers, seconds(options_.stuck_after));
-  const bool late = past(workers, seconds(options_.late_after)) ||
+  const double turn_wait = longest_turn_wait(models_);
+  const bool waits = turn_wait > seconds(options_.late_after);
+  const bool late = waits || past(workers, seconds(options_.late_after)) ||
                     workers.slow.longest_wait > seconds(options_.late_after);
   if (stuck || draining_) status = 503;
   if (stuck || late) {
@@ -48,6 +66,7 @@ HttpAnswer Service::health() const {
         {"quick", pool_json(workers.quick)}, {"slow", pool_json(workers.slow)}
     };
   }
+  if (waits) body["turns"] = {{"longest_wait_s", tenths(turn_wait)}};
   if (draining_) body["status"] = "draining";
   return {status, {{"Content-Type", "application/json"}}, to_json_line(body)};
 }

@@ -1,5 +1,6 @@
 // A request for text on a worker: how much work it may be, who calls it off,
 // and whose it is.
+#include "hearth/base/hash.h"
 #include "hearth/serve/random_id.h"
 #include "hearth/serve/service.h"
 
@@ -45,17 +46,25 @@ void Service::settle(
     bool seeded,
     JobPlan& plan
 ) {
-  const Hash128 scope = scope_of(request);
   const std::uint64_t seed = seeded ? 0 : next_seed();
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     infer::Request& one = plan.requests[i];
     one.max_tokens = std::min(one.max_tokens, options_.limits.max_tokens);
-    one.scope = scope;
     if (seeded) continue;
     const auto choice = i % static_cast<std::size_t>(plan.choices_per_prompt);
     one.sampling.seed = mixed_seed(seed, choice);
   }
+  name_asker(request, plan.requests);
   check_log_probs(plan, model.engine->limit());
+}
+
+void Service::name_asker(
+    const HttpRequest& request,
+    std::span<infer::Request> requests
+) const {
+  const Hash128 scope = scope_of(request);
+  const std::uint64_t asker = hash64(owner(request));
+  for (infer::Request& one : requests) one.scope = scope, one.asker = asker;
 }
 
 Service::CallOff Service::call_off_flag(const Reply& reply) {

@@ -324,6 +324,10 @@ EngineStats Engine::stats() const {
   const std::lock_guard lock(state_->mutex);
   EngineStats out = state_->stats;
   out.waiting += state_->incoming.size();
+  for (const auto& job : state_->incoming) {
+    out.waits_since =
+        std::min(job->waits_since, out.waits_since.value_or(job->waits_since));
+  }
   return out;
 }
 

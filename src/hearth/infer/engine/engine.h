@@ -2,6 +2,7 @@
 // Many requests at once over one runner: admits by pages of keys and values,
 // feeds prompts in chunks between decoding steps, and hands tokens to whoever
 // asked as they come. Token ids and their text; no HTTP, no templates.
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -37,6 +38,8 @@ struct Request {
   // Who asks: a prompt's beginning is shared only within one scope, in memory
   // and on disk, so that nobody learns what others have asked.
   Hash128 scope;
+  // Whoever asks within the scope, by any name: askers take turns.
+  std::uint64_t asker = 0;
   bool continues_prompt = false;  // as GenerateOptions has it
   // No token is made: the prompt becomes one vector.
   std::optional<Pooling> pooling;
@@ -96,6 +99,9 @@ struct EngineStats {
   // Of the pool's pages, those of requests that run or are held; the rest that
   // is not free is kept for prompts that begin the same.
   int pages_in_use = 0;
+  // When the request that waits longest for its turn last had one, or came;
+  // none where nobody waits.
+  std::optional<std::chrono::steady_clock::time_point> waits_since;
 };
 
 // The queue is full: try again later.

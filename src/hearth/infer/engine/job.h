@@ -66,6 +66,9 @@ class Job {
   SequenceId sequence = -1;
   int cached = 0;   // tokens of the prompt that came from the prefix cache
   int guesses = 0;  // worth making in the next step; grows with their success
+  // When it came, or last had a turn.
+  std::chrono::steady_clock::time_point waits_since =
+      std::chrono::steady_clock::now();
 
  private:
   RequestId id_;

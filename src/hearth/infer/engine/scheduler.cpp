@@ -91,6 +91,7 @@ void Scheduler::go_on(RequestId id) {
   if (at == held_.end()) return;
   JobPtr job = std::move(*at);
   held_.erase(at);
+  job->waits_since = std::chrono::steady_clock::now();
   if (running_.size() >= most_running_) put_away(*job);
   if (job->sequence >= 0) {
     running_.push_back(std::move(job));
@@ -118,6 +119,12 @@ EngineStats Scheduler::stats() const {
     }
   }
   out.pages_in_use = runner_.pages_held(used);
+  const auto look = [&](const JobPtr& job) {
+    out.waits_since =
+        std::min(job->waits_since, out.waits_since.value_or(job->waits_since));
+  };
+  std::ranges::for_each(waiting_, look);
+  std::ranges::for_each(running_, look);
   return out;
 }
 
@@ -125,26 +132,57 @@ int Scheduler::pending(const Job& job) const {
   return job.length() - runner_.length(job.sequence);
 }
 
-// One token for each sequence that is past its prompt, and prompts in the
-// order they were admitted as far as the chunk reaches.
-std::vector<Scheduler::Feed> Scheduler::plan() const {
+bool Scheduler::makes_tokens(const Job& job) const {
+  return job.made() > 0 && pending(job) == 1;
+}
+
+int Scheduler::readable(const Job& job) const {
+  const int most = job.scored() >= 0 ? kScoredChunk : prefill_chunk();
+  return std::min(pending(job), most);
+}
+
+std::vector<int> Scheduler::read_in_turns() {
+  std::vector<UnreadPrompt> prompts;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    const Job& job = *running_[i];
+    if (makes_tokens(job)) continue;
+    prompts.push_back({asker_of(job.request()), pending(job)});
+    places.push_back(i);
+  }
+  std::vector<int> out(running_.size());
+  int chunk = prefill_chunk();
+  const Asker* turn = nullptr;
+  for (const std::size_t i : reading_order(prompts, read_)) {
+    const int n = std::min(readable(*running_[places[i]]), chunk);
+    if (n == 0) continue;
+    out[places[i]] = n;
+    chunk -= n;
+    const Asker& asker = prompts[i].asker;
+    if (turn == nullptr || *turn != asker) read_.take(asker);
+    turn = &asker;
+  }
+  return out;
+}
+
+// One token for each sequence that is past its prompt, and of prompts as many
+// as the chunk has.
+std::vector<Scheduler::Feed> Scheduler::plan() {
+  const std::vector<int> read = read_in_turns();
   std::vector<Feed> feeds;
-  int chunk = std::max(options_.prefill_chunk, 1);
-  for (const JobPtr& job : running_) {
-    const int left = pending(*job);
-    if (left == 1 && job->made() > 0) {
-      feeds.push_back({job.get(), 1, LogitsOf::last});
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    Job& job = *running_[i];
+    if (makes_tokens(job)) {
+      feeds.push_back({&job, 1, LogitsOf::last});
       continue;
     }
-    const bool scored = job->scored() >= 0;
-    const int n = std::min({left, chunk, scored ? kScoredChunk : chunk});
-    if (n == 0) continue;
-    chunk -= n;
+    if (read[i] == 0) continue;
+    const bool whole = read[i] == pending(job);
     feeds.push_back(
-        {job.get(), n,
-         scored                                 ? LogitsOf::all
-         : n == left && !job->request().pooling ? LogitsOf::last
-                                                : LogitsOf::none}
+        {&job, read[i],
+         job.scored() >= 0                 ? LogitsOf::all
+         : whole && !job.request().pooling ? LogitsOf::last
+                                           : LogitsOf::none}
     );
   }
   return feeds;
@@ -293,6 +331,8 @@ void Scheduler::run(const std::vector<Feed>& feeds) {
   }
   auto rows = runner_.step(parts);
   ++counts_.steps;
+  const auto now = std::chrono::steady_clock::now();
+  for (const Feed& f : feeds) f.job->waits_since = now;
   const auto width = static_cast<std::size_t>(runner_.vocabulary());
   auto states = runner_.states();
   for (std::size_t i = 0; i < feeds.size(); ++i) {

@@ -1,13 +1,16 @@
 #pragma once
 // Which sequence is fed what in each step of the runner, and what happens when
 // its pages run out. One thread; the engine puts it on its own.
+#include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
-#include <utility>
+#include <set>
 
 #include "hearth/infer/engine/job.h"
 #include "hearth/infer/engine/prefix_cache.h"
 #include "hearth/infer/engine/prefix_store.h"
+#include "hearth/infer/engine/reading_order.h"
 #include "hearth/infer/engine/speculator.h"
 
 namespace hearth::infer {
@@ -56,6 +59,14 @@ class Scheduler {
     // Another running sequence is about to hold more of it.
     bool wait = false;
   };
+  // Of one asker.
+  struct Line {
+    std::size_t running = 0;
+    int readable = 0;  // prompt tokens that a step could read, were it alone
+    int shortest = std::numeric_limits<int>::max();  // unread prompt that runs
+  };
+  using Lines = std::map<Asker, Line>;
+  enum class Admitted : unsigned char { yes, waits_for_beginning, no_pages };
 
   Runner& runner_;
   EngineOptions options_;
@@ -70,9 +81,7 @@ class Scheduler {
   std::vector<JobPtr> running_;  // in the order they were admitted
   std::vector<JobPtr> held_;
   EngineStats counts_;
-  // When each scope last had a turn.
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> turns_;
-  std::uint64_t turn_ = 0;
+  Turns admitted_, read_;
 
   int pending(const Job& job) const;
   int pages_committed() const;
@@ -80,11 +89,19 @@ class Scheduler {
   void bring_from_disk(const Job& job, PrefixCache::Match& match);
   bool make_room(int pages, SequenceId except);
   void admit();
-  // Puts to the front of the queue who is next.
-  void choose_next();
-  bool admit_first();
+  Lines lines() const;
+  // Puts to the front of the queue who is next; false where nobody is, but for
+  // those that are passed over.
+  bool choose_next(const std::set<Asker>& passed_over);
+  Admitted admit_first();
   SequenceId begin(const Job& job, PrefixCache::Match& match);
-  std::vector<Feed> plan() const;
+  int prefill_chunk() const { return std::max(options_.prefill_chunk, 1); }
+  bool makes_tokens(const Job& job) const;
+  // What a step may read of it.
+  int readable(const Job& job) const;
+  // Prompt tokens to read now, for each that runs.
+  std::vector<int> read_in_turns();
+  std::vector<Feed> plan();
   void add_guesses(std::vector<Feed>& feeds);
   void secure_pages(std::vector<Feed>& feeds);
   void preempt_last();

@@ -11,14 +11,6 @@ namespace {
 // sequence has them.
 constexpr int kWorthWaiting = 8;
 
-// More are not remembered: who comes after them counts as new.
-constexpr std::size_t kMostScopes = 4096;
-
-std::pair<std::uint64_t, std::uint64_t> scope_key(const Job& job) {
-  const Hash128& scope = job.request().scope;
-  return {scope.high, scope.low};
-}
-
 int ceil_div(int a, int b) {
   return (a + b - 1) / b;
 }
@@ -100,18 +92,17 @@ SequenceId Scheduler::begin(const Job& job, PrefixCache::Match& match) {
   return runner_.open(job.request().adapter);
 }
 
-// False when the first of the queue has to wait.
-bool Scheduler::admit_first() {
+Scheduler::Admitted Scheduler::admit_first() {
   Job& job = *waiting_.front();
   Beginning from = beginning_of(job);
-  if (from.wait) return false;
+  if (from.wait) return Admitted::waits_for_beginning;
   bring_from_disk(job, from.match);
   const int page = runner_.pool().page_tokens;
   const int all = ceil_div(std::min(job.length() + 1, limit_), page);
   const int committed = pages_committed();
   const auto need = [&] { return all - from.match.tokens / page + committed; };
   if (!make_room(need(), from.match.sequence)) {
-    if (!running_.empty()) return false;
+    if (!running_.empty()) return Admitted::no_pages;
     // Alone it fits once nothing is kept, what it begins with included.
     from.match = {};
     make_room(need(), -1);
@@ -122,38 +113,59 @@ bool Scheduler::admit_first() {
     counts_.cached_tokens += static_cast<std::uint64_t>(job.cached);
     counts_.prompt_tokens += static_cast<std::uint64_t>(job.prompt_length());
   }
-  if (turns_.size() >= kMostScopes) turns_.clear();
-  turns_[scope_key(job)] = ++turn_;
+  admitted_.take(asker_of(job.request()));
   running_.push_back(std::move(waiting_.front()));
   waiting_.pop_front();
+  return Admitted::yes;
+}
+
+Scheduler::Lines Scheduler::lines() const {
+  Lines out;
+  for (const JobPtr& job : running_) {
+    Line& line = out[asker_of(job->request())];
+    ++line.running;
+    if (makes_tokens(*job)) continue;
+    line.readable += readable(*job);
+    line.shortest = std::min(line.shortest, pending(*job));
+  }
+  return out;
+}
+
+// Of the asker that has least running, and of those the one whose last turn is
+// longest ago: whoever asks for much waits behind itself. Of one asker, as they
+// came; but while its prompts that run fill a step, only one that is shorter
+// would be read, and the others take no place and no pages.
+bool Scheduler::choose_next(const std::set<Asker>& passed_over) {
+  using Rank = std::pair<std::size_t, std::uint64_t>;
+  const Lines lines = this->lines();
+  auto next = waiting_.end();
+  Rank least;
+  for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+    const Asker asker = asker_of((*at)->request());
+    if (passed_over.contains(asker)) continue;
+    const auto found = lines.find(asker);
+    const Line line = found == lines.end() ? Line{} : found->second;
+    const bool full = line.readable >= prefill_chunk();
+    if (full && (*at)->length() >= line.shortest) continue;
+    const Rank rank{line.running, admitted_.of(asker).last};
+    if (next != waiting_.end() && rank >= least) continue;
+    next = at;
+    least = rank;
+  }
+  if (next == waiting_.end()) return false;
+  std::rotate(waiting_.begin(), next, next + 1);
   return true;
 }
 
-// Of the scope that has least running, and of those the one whose last turn is
-// longest ago: whoever asks for much waits behind itself. Within a scope, as
-// they came.
-void Scheduler::choose_next() {
-  const auto scope_of = [](const JobPtr& job) { return scope_key(*job); };
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> running;
-  for (const JobPtr& job : running_) ++running[scope_of(job)];
-  const auto rank = [&](const JobPtr& job) {
-    const auto scope = scope_of(job);
-    const auto many = running.find(scope);
-    const auto last = turns_.find(scope);
-    return std::pair(
-        many == running.end() ? 0 : many->second,
-        last == turns_.end() ? 0 : last->second
-    );
-  };
-  const auto next = std::ranges::min_element(waiting_, {}, rank);
-  std::rotate(waiting_.begin(), next, next + 1);
-}
-
 void Scheduler::admit() {
-  while (!waiting_.empty() && running_.size() < most_running_) {
-    choose_next();
+  // Their next prompt begins like one that is being read. Others may go.
+  std::set<Asker> passed_over;
+  while (running_.size() < most_running_ && choose_next(passed_over)) {
     try {
-      if (!admit_first()) return;
+      const Admitted admitted = admit_first();
+      if (admitted == Admitted::no_pages) return;
+      if (admitted == Admitted::yes) continue;
+      passed_over.insert(asker_of(waiting_.front()->request()));
     } catch (const std::exception& e) {
       ++counts_.failed;
       waiting_.front()->fail(e);
