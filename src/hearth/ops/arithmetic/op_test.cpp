@@ -56,6 +56,18 @@ TEST_P(Arithmetic, AGpuCastsStochasticallyWithTheSameNumbers) {
   }
 }
 
+TEST_P(Arithmetic, AScaleIsNotRoundedToWhatItScales) {
+  const ScopedExecution forced(*GetParam());
+  // 192.58 is nearer to bfloat16's 193 than to 192; the factor itself would be
+  // rounded to 1.
+  const auto x = mx::full({5}, 192.0f, mx::bfloat16);
+  for (const Face face : {Face::kernels, Face::gpu}) {
+    const ScopedFace f(face);
+    const auto y = scale(x, mx::array(1.003f));
+    EXPECT_EQ(mx::max(mx::astype(y, mx::float32)).item<float>(), 193);
+  }
+}
+
 TEST_P(Arithmetic, StochasticCastIsRightOnAverage) {
   const ScopedExecution forced(*GetParam());
   // 1 + 1/512: a quarter of the way from 1 to bfloat16's next value.
