@@ -96,8 +96,15 @@ unsigned type_named(const Json& name, const std::string& path) {
 
 }  // namespace
 
+// Names, references and values stand in it, which may have any length.
 void fail_schema(std::string_view what, std::string_view path) {
-  throw UsageError(fmt::format("{} {}, at {}", kSchemaWho, what, path));
+  constexpr std::size_t kMostBytes = 240;
+  std::string_view shown = what.substr(0, kMostBytes);
+  shown = shown.substr(0, text::valid_utf8_prefix(shown));
+  const char* rest = shown.size() < what.size() ? "…" : "";
+  throw UsageError(
+      fmt::format("{} {}{}, at {}", kSchemaWho, shown, rest, path)
+  );
 }
 
 std::string place_in(const std::string& path, std::string_view name) {
@@ -141,27 +148,25 @@ unsigned types_of(const Json& schema, const std::string& path) {
   return types;
 }
 
-int count_of(
+int SchemaReader::count_of(
     const Json& schema,
     const char* keyword,
     int otherwise,
     const std::string& path
-) {
+) const {
   constexpr int kMost = 100000;
   const auto found = schema.find(keyword);
   if (found == schema.end()) return otherwise;
   const bool whole = found->is_number() && type_of(*found) == kInteger;
   const double count = whole ? found->get<double>() : -1;
-  if (count < 0 || count > kMost) {
-    fail_schema(
-        fmt::format(
-            "'{}' must be a whole number up to {}, got {}", keyword, kMost,
-            to_json_line(*found)
-        ),
-        path
-    );
-  }
-  return static_cast<int>(count);
+  if (count >= 0 && count <= kMost) return static_cast<int>(count);
+  const std::string what = fmt::format(
+      "'{}' must be a whole number up to {}, got {}", keyword, kMost,
+      to_json_line(*found)
+  );
+  if (count < 0) fail_schema(what, path);
+  unheld(what, path);
+  return otherwise;
 }
 
 int SchemaReader::read(Rules& rules) {
@@ -184,6 +189,24 @@ ExprPtr SchemaReader::rule_of(const Json& schema, const std::string& path) {
   ExprPtr body = value(schema, path);
   if (body->kind == Expr::Kind::rule) return body;
   return call(rules_->add(path, std::move(body)));
+}
+
+std::optional<Json> SchemaReader::with_prefix_items(
+    const Json& schema,
+    const std::string& path
+) const {
+  const auto list = schema.is_object() ? schema.find("items") : schema.end();
+  if (list == schema.end() || !list->is_array()) return std::nullopt;
+  unheld("'items' must be a schema; lists are 'prefixItems'", path);
+  Json out = Json::object();
+  for (const auto& [name, one] : schema.items()) {
+    if (name == "items") {
+      out["prefixItems"] = one;
+    } else if (name != "prefixItems") {
+      out[name == "additionalItems" ? "items" : name] = one;
+    }
+  }
+  return out;
 }
 
 std::optional<Json> SchemaReader::without_unknown(
@@ -222,8 +245,10 @@ ExprPtr SchemaReader::value(const Json& given, const std::string& path) {
         fmt::format("schemas must nest at most {} deep", kMaxDepth), path
     );
   }
-  const std::optional<Json> cut = without_unknown(given, path);
-  const Json& schema = cut ? *cut : given;
+  const std::optional<Json> renamed = with_prefix_items(given, path);
+  const Json& known = renamed ? *renamed : given;
+  const std::optional<Json> cut = without_unknown(known, path);
+  const Json& schema = cut ? *cut : known;
   ExprPtr made;
   if (schema.contains("$ref")) {
     made = referred(schema, path);

@@ -200,9 +200,6 @@ ExprPtr SchemaReader::array(const Json& schema, const std::string& path) {
     }
   }
   const auto items = schema.find("items");
-  if (items != schema.end() && items->is_array()) {
-    fail_schema("'items' must be a schema; lists are 'prefixItems'", path);
-  }
   const ExprPtr item = items == schema.end()
                            ? call(any_rules().value)
                            : rule_of(*items, place_in(path, "items"));

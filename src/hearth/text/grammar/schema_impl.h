@@ -42,6 +42,16 @@ enum JsonType : unsigned {
   kAnyType = 127
 };
 
+// The ends of a range of numbers, as they are written: "-12.5".
+struct NumberBounds {
+  struct End {
+    bool there = false;
+    bool excluded = false;
+    std::string digits;
+  };
+  End least, most;
+};
+
 class SchemaReader {
  public:
   // Both must outlive it. Not strict: what cannot be held is left out.
@@ -73,6 +83,20 @@ class SchemaReader {
       const std::string& path
   ) const;
 
+  // As newer drafts say it, where 'items' is a list; nothing where it is none.
+  std::optional<Json> with_prefix_items(
+      const Json& schema,
+      const std::string& path
+  ) const;
+  // A whole number that is not negative; `otherwise` where the keyword is
+  // absent, or more than can be held.
+  int count_of(
+      const Json& schema,
+      const char* keyword,
+      int otherwise,
+      const std::string& path
+  ) const;
+
   ExprPtr typed(const Json& schema, unsigned types, const std::string& path);
   ExprPtr one_type(const Json& schema, JsonType type, const std::string& path);
   ExprPtr branches(const Json& schema, const std::string& path);
@@ -100,6 +124,12 @@ class SchemaReader {
   ExprPtr string(const Json& schema, const std::string& path);
   // Null where it cannot be held and that is left out.
   ExprPtr patterned(const std::string& pattern, const std::string& path);
+  // whole: only whole numbers are between them.
+  NumberBounds bounds_of(
+      const Json& schema,
+      bool whole,
+      const std::string& path
+  ) const;
   ExprPtr integer(const Json& schema, const std::string& path);
   ExprPtr number(const Json& schema, const std::string& path);
   // As 'multipleOf' has it.
@@ -153,14 +183,5 @@ std::string overlap(const Json& a, const Json& b, Effort& effort);
 
 // The values that 'const' or 'enum' list; nothing where neither is there.
 std::optional<std::vector<const Json*>> listed_values(const Json& schema);
-
-// A whole number that is not negative, at most `most`; `otherwise` where the
-// keyword is absent.
-int count_of(
-    const Json& schema,
-    const char* keyword,
-    int otherwise,
-    const std::string& path
-);
 
 }  // namespace hearth::text::grammar

@@ -110,6 +110,10 @@ Json SchemaReader::merged(Json a, const Json& b, const std::string& path) {
   }
   const Deeper deeper(*this, path);
   effort_.spend(a.size() + b.size());
+  if (auto renamed = with_prefix_items(a, path)) a = std::move(*renamed);
+  if (const auto renamed = with_prefix_items(b, path)) {
+    return merged(std::move(a), *renamed, path);
+  }
   // What says nothing need not be merged, nor does it stand in the way.
   drop_annotations(a);
   if (!says_something(b)) return a;
@@ -236,9 +240,6 @@ void SchemaReader::merge_arrays(
   const Json& others = or_else(b, "items", anything);
   if (!left.is_array() || !right.is_array()) {
     fail_schema("'prefixItems' must be a list", path);
-  }
-  if (items.is_array() || others.is_array()) {
-    fail_schema("'items' must be a schema; lists are 'prefixItems'", path);
   }
   Json prefix = Json::array();
   const std::size_t count = std::max(left.size(), right.size());

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -12,12 +13,14 @@
 namespace hearth::text::grammar {
 namespace {
 
-// A bound as a whole number of units of 10^-places.
-struct Bound {
-  bool there = false;
-  bool excluded = false;
-  std::string digits;  // as it is written: "-12.5"
-};
+using Bounds = NumberBounds;
+using Bound = NumberBounds::End;
+
+// What is nearer to nothing is not held.
+constexpr double kLeast = 1e-6;
+
+// Digits of what can be held, the sign among them.
+constexpr std::size_t kMostDigits = 18;
 
 int places_of(const Bound& bound) {
   const auto point = bound.digits.find('.');
@@ -26,25 +29,27 @@ int places_of(const Bound& bound) {
              : static_cast<int>(bound.digits.size() - point - 1);
 }
 
-std::int64_t scaled(
-    const Bound& bound,
-    int places,
-    const std::string& keyword,
-    const std::string& path
-) {
+// As units of 10^-places, nothing where those have too many digits.
+std::optional<std::int64_t> scaled(const Bound& bound, int places) {
   std::string digits = bound.digits;
   int have = places_of(bound);
   std::erase(digits, '.');
   for (; have < places; ++have) digits += '0';
-  if (digits.size() > 18) {
-    fail_schema(
-        fmt::format(
-            "'{}' must have at most 18 digits, got {}", keyword, bound.digits
-        ),
-        path
-    );
-  }
+  if (digits.size() > kMostDigits) return {};
   return std::stoll(digits);
+}
+
+// Without an exponent, where that has so few digits.
+std::string digits_of(double number) {
+  constexpr int kMostPlaces = 16;
+  const double size = std::abs(number);
+  if (number == 0) return "0";
+  for (int places = 0; size >= kLeast && size < 1e15; ++places) {
+    if (places > kMostPlaces) break;
+    std::string digits = fmt::format("{:.{}f}", number, places);
+    if (std::strtod(digits.c_str(), nullptr) == number) return digits;
+  }
+  return fmt::format("{}", number);
 }
 
 Bound read_bound(
@@ -60,28 +65,13 @@ Bound read_bound(
   if (value.is_number_integer()) {
     bound.digits = value.dump();
   } else {
-    const double number = value.get<double>();
-    bound.digits = std::abs(number) < 1e15 && number == std::floor(number)
-                       ? fmt::format("{:.0f}", number)
-                       : fmt::format("{}", number);
-    if (bound.digits == "-0") bound.digits = "0";
-  }
-  if (bound.digits.find_first_of("eEin") != std::string::npos) {
-    fail_schema(
-        fmt::format(
-            "'{}' must have at most 18 digits, got {}", keyword, bound.digits
-        ),
-        path
-    );
+    bound.digits = digits_of(value.get<double>());
   }
   return bound;
 }
 
-struct Bounds {
-  Bound least, most;
-};
-
 // Both a bound and an exclusive one may be there: the tighter one counts.
+// sign: 1 of the least, -1 of the most.
 Bound tighter(
     const Json& schema,
     const char* keyword,
@@ -101,14 +91,65 @@ Bound tighter(
   return wins ? other : bound;
 }
 
-Bounds bounds_of(const Json& schema, const std::string& path) {
-  return {
-      tighter(schema, "minimum", "exclusiveMinimum", 1, path),
-      tighter(schema, "maximum", "exclusiveMaximum", -1, path)
-  };
+// The next bound outside of one that cannot be held: around what is nearly
+// nothing; else there is none. What lies outside of all numbers that are made
+// (kMostDigits) holds by itself.
+Bound wider(const Bound& bound, double sign) {
+  // Not stod, which throws where the next number is nothing.
+  const double value = std::strtod(bound.digits.c_str(), nullptr);
+  if (!(std::abs(value) < kLeast)) return {};
+  if (sign * value > 0) return {true, true, "0"};
+  // All numbers would have as many places as a nearer one.
+  return {true, false, sign > 0 ? "-1" : "1"};
+}
+
+bool can_be_held(const Bound& bound, int places) {
+  if (!bound.there) return true;
+  const bool plain = bound.digits.find_first_of("eEin") == std::string::npos;
+  return plain && scaled(bound, places);
+}
+
+// Places behind the point of all numbers between them.
+int places_between(const Bounds& bounds) {
+  const int places = std::max(places_of(bounds.least), places_of(bounds.most));
+  // Room between an end that is left out and its neighbour.
+  return places + (bounds.least.excluded || bounds.most.excluded ? 2 : 0);
 }
 
 }  // namespace
+
+// Bounds that can be held, each by itself and both with the same places.
+NumberBounds SchemaReader::bounds_of(
+    const Json& schema,
+    bool whole,
+    const std::string& path
+) const {
+  Bounds out{
+      tighter(schema, "minimum", "exclusiveMinimum", 1, path),
+      tighter(schema, "maximum", "exclusiveMaximum", -1, path)
+  };
+  const auto widen = [&](Bound& bound, const char* keyword, double sign) {
+    unheld(
+        fmt::format(
+            "'{}' must have at most {} digits, got {}", keyword, kMostDigits,
+            bound.digits
+        ),
+        path
+    );
+    bound = wider(bound, sign);
+  };
+  if (!can_be_held(out.least, 0)) widen(out.least, "minimum", 1);
+  if (!can_be_held(out.most, 0)) widen(out.most, "maximum", -1);
+  if (whole) return out;
+  // The end with fewer places has the more digits before the point.
+  const bool most_first = places_of(out.most) <= places_of(out.least);
+  for (const bool most : {most_first, !most_first}) {
+    Bound& bound = most ? out.most : out.least;
+    if (can_be_held(bound, places_between(out))) continue;
+    widen(bound, most ? "maximum" : "minimum", most ? -1 : 1);
+  }
+  return out;
+}
 
 ExprPtr SchemaReader::number_of(const Json& schema, const std::string& path) {
   const auto step = schema.find("multipleOf");
@@ -120,19 +161,21 @@ ExprPtr SchemaReader::number_of(const Json& schema, const std::string& path) {
 }
 
 ExprPtr SchemaReader::integer(const Json& schema, const std::string& path) {
-  const auto [least, most] = bounds_of(schema, path);
+  const auto [least, most] = bounds_of(schema, true, path);
   if (!least.there && !most.there) return json_integer();
+  const auto whole_of = [](const Bound& bound) {
+    const std::string whole = bound.digits.substr(0, bound.digits.find('.'));
+    return scaled({true, false, whole}, 0).value();
+  };
   // A bound between whole numbers is moved to the next one inside.
   std::int64_t low = -kMostInteger, high = kMostInteger;
   if (least.there) {
-    const std::string whole = least.digits.substr(0, least.digits.find('.'));
-    low = scaled({true, false, whole}, 0, "minimum", path);
+    low = whole_of(least);
     const bool cut = places_of(least) > 0;
     if (cut ? least.digits.front() != '-' : least.excluded) ++low;
   }
   if (most.there) {
-    const std::string whole = most.digits.substr(0, most.digits.find('.'));
-    high = scaled({true, false, whole}, 0, "maximum", path);
+    high = whole_of(most);
     const bool cut = places_of(most) > 0;
     if (cut ? most.digits.front() == '-' : most.excluded) --high;
   }
@@ -141,19 +184,16 @@ ExprPtr SchemaReader::integer(const Json& schema, const std::string& path) {
 }
 
 ExprPtr SchemaReader::number(const Json& schema, const std::string& path) {
-  const auto [least, most] = bounds_of(schema, path);
+  const Bounds given = bounds_of(schema, false, path);
+  const auto& [least, most] = given;
   if (!least.there && !most.there) return json_number();
   DecimalBounds bounds;
-  bounds.places = std::max(places_of(least), places_of(most));
+  bounds.places = places_between(given);
   bounds.without_least = least.excluded;
   bounds.without_most = most.excluded;
-  // Room between an end that is left out and its neighbour.
-  if (least.excluded || most.excluded) bounds.places += 2;
   constexpr std::int64_t kFar = 1'000'000'000'000'000;
-  bounds.least =
-      least.there ? scaled(least, bounds.places, "minimum", path) : -kFar;
-  bounds.most =
-      most.there ? scaled(most, bounds.places, "maximum", path) : kFar;
+  bounds.least = least.there ? scaled(least, bounds.places).value() : -kFar;
+  bounds.most = most.there ? scaled(most, bounds.places).value() : kFar;
   if (bounds.least > bounds.most) {
     fail_schema("no number lies between the bounds", path);
   }

@@ -83,6 +83,90 @@ TEST(GrammarDiscriminator, TellsBranchesApart) {
   }
 }
 
+// Clients write the ends of their own types.
+TEST(GrammarWide, BoundsBeyondAllNumbersAreLeftOut) {
+  struct Case {
+    const char* schema;
+    std::vector<const char*> good, bad;
+  };
+  const Case cases[] = {
+      {R"({"type":"string","maxLength":1000000})", {R"("abc")"}, {"1"}},
+      {R"({"type":"string","minLength":200000})", {R"("abc")"}, {"1"}},
+      {R"({"type":"array","maxItems":1000000,"minItems":1})", {"[1]"}, {"[]"}},
+      {R"({"type":"integer","minimum":0,"maximum":9223372036854775807})",
+       {"0", "5", "999999999999999999"},
+       {"-1", "0.5"}},
+      {R"({"type":"integer","minimum":-9223372036854775808,
+           "maximum":18446744073709551615})",
+       {"-7", "7"},
+       {"0.5"}},
+      {R"({"type":"integer","minimum":3,"maximum":1e20})", {"3"}, {"2"}},
+      {R"({"type":"number","minimum":-3.4028234663852886e+38,
+           "maximum":3.4028234663852886e+38})",
+       {"-1.5", "1e9"},
+       {"true"}},
+      {R"({"type":"number","exclusiveMinimum":1e-9,"maximum":1})",
+       {"0.50", "1.00"},
+       {"0", "0.00", "-0.50", "1.50"}},
+      {R"({"type":"number","minimum":-1e-300,"maximum":1e20})",
+       {"0", "12.5"},
+       {"-1.5"}},
+      {R"({"type":"number","minimum":0.000001,"maximum":100000000000000})",
+       {"0.500000", "12.000000"},
+       {"0.000000", "-1.000000"}},
+      {R"({"type":"array","items":[{"type":"integer"},{"type":"string"}],
+           "additionalItems":false})",
+       {"[]", "[1]", R"([1, "a"])"},
+       {R"(["a"])", R"([1, "a", 1])"}},
+      {R"({"allOf":[{"type":"array","items":[{"type":"integer"}]},
+           {"additionalItems":{"type":"null"},"items":[true]}]})",
+       {"[1, null]"},
+       {R"(["a"])", "[1, 2]"}},
+  };
+  for (const auto& [schema, good, bad] : cases) {
+    EXPECT_THROW(grammar_of_schema(Json::parse(schema)), UsageError) << schema;
+    const auto grammar = wide(schema);
+    for (const char* text : good) {
+      EXPECT_TRUE(is_whole_text(*grammar, text)) << schema << " " << text;
+    }
+    for (const char* text : bad) {
+      EXPECT_FALSE(is_whole_text(*grammar, text)) << schema << " " << text;
+    }
+  }
+}
+
+TEST(GrammarWide, WhatCannotBeIsRefusedAllTheSame) {
+  for (const char* schema :
+       {R"({"type":"string","maxLength":-1})",
+        R"({"type":"string","maxLength":1.5})",
+        R"({"type":"array","maxItems":"many"})",
+        R"({"type":"integer","maximum":"much"})"}) {
+    EXPECT_THROW(wide(schema), UsageError) << schema;
+  }
+}
+
+TEST(GrammarErrors, AreShortWhateverTheSchemaHas) {
+  const std::string much(100'000, 'x');
+  const Json schemas[] = {
+      {{"$ref", "#/$defs/" + much}},
+      {{"$ref", much}},
+      {{"type", much}},
+      {{"type", "string"}, {"maxLength", much}},
+      {{"type", "object"}, {much, 1}},
+      {{"type", "object"},
+       {"additionalProperties", false},
+       {"required", Json::array({much})}},
+  };
+  for (const Json& schema : schemas) {
+    try {
+      grammar_of_schema(schema);
+      ADD_FAILURE();
+    } catch (const UsageError& e) {
+      EXPECT_LT(std::string_view(e.what()).size(), 500U);
+    }
+  }
+}
+
 struct WideCase {
   const char* schema;
   std::vector<const char*> good, bad;
