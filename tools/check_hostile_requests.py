@@ -19,7 +19,7 @@ import threading
 import time
 
 import hostile_cases
-from hostile_server import CHAT, DIED, HONEST, HOSTILE, NO_ANSWER, TEXT, Honest, Target, write_model
+from hostile_server import CHAT, DIED, EMBEDDINGS, HONEST, HOSTILE, NO_ANSWER, TEXT, Honest, Target, write_model
 
 DRAIN = 2
 WAIT = 1.0  # seconds that an honest request may take
@@ -161,6 +161,46 @@ class Attacks:
             self.judge(5, f"echo, 64 log-probs, n 16, 1,000 tokens, {name}", status in (200, 400) and grew < 200, honest,
                        answer=status, after=took, memory=grew, note=note)
 
+    def long_prompts(self, model):
+        """More prompts than are read in a minute: they are read, scored or made vectors in turns with those of others."""
+        tokens = 60_000
+        for name, path, more in (("read", TEXT, {"max_tokens": 1}), ("scored", TEXT, {"max_tokens": 0, "echo": True, "logprobs": 1}),
+                                 ("as vectors", EMBEDDINGS, {})):
+            key = "input" if path == EMBEDDINGS else "prompt"
+
+            def attack(target):
+                for i in range(8):
+                    body = {key: [5 + i] * tokens, **more}
+                    threading.Thread(target=target.ask, args=(path, body, HOSTILE, 60), daemon=True).start()
+                time.sleep(6)
+
+            self.close()
+            self.target = Target(model, self.folder, "--drain", DRAIN)
+            _, honest, grew = self.beside_honest(attack)
+            self.judge(2, f"8 prompts of {tokens:,} tokens, {name}", "late" in honest.health, honest, memory=grew,
+                       note=f"{honest.asked} honest answers" if not honest.failed else "")
+            self.close()
+
+    def repeated_labels(self):
+        """An answer of the newer form repeats a request's labels, in a stream three times; nobody reads it."""
+        def attack(target):
+            body = json.dumps({"model": target.model, "input": "the", "metadata": {"a": "b" * 7_000_000}, "stream": True,
+                               "max_output_tokens": 16}).encode()
+            head = (f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    f"Authorization: Bearer {HOSTILE}\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+            clients = [target.connect(4096) for _ in range(40)]
+            for client in clients:
+                with contextlib.suppress(OSError):
+                    client.sendall(head + body)
+            time.sleep(3)
+            for client in clients:
+                client.close()
+            return target.ask("/v1/responses", body, HOSTILE, self.limit)
+
+        (status, data, took), honest, grew = self.beside_honest(attack)
+        self.judge(5, "40 answers that would repeat 7 MB thrice", status in (400, 503) and grew < 300, honest, answer=status,
+                   after=took, memory=grew, note=data[:90].decode(errors="replace"))
+
     def malformed(self):
         head = f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {HOSTILE}\r\n" \
                "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -209,8 +249,12 @@ def main():
         attacks = Attacks(model, folder, report, options.limit)
         steps = [(case.name, lambda c=case: attacks.case(c)) for case in hostile_cases.CASES]
         steps += [("drain", attacks.drain), ("leak", attacks.leak), ("slow readers", attacks.slow_readers),
-                  ("large answer", attacks.large_answer), ("malformed", attacks.malformed),
+                  ("large answer", attacks.large_answer), ("repeated labels", attacks.repeated_labels),
+                  ("malformed", attacks.malformed),
                   ("partial heads", attacks.partial_heads)]
+        long = pathlib.Path(folder) / "long" / "model"
+        write_model(long, options.binary, layers=1, context=65_536)
+        steps.append(("long prompts", lambda: attacks.long_prompts(long)))
         try:
             for name, step in steps:
                 if options.only in name:

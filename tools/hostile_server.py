@@ -14,7 +14,7 @@ import time
 import serve_process
 
 HOSTILE, HONEST = "a-hostile-key-0123456789", "an-honest-key-0123456789"
-CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+CHAT, TEXT, EMBEDDINGS = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
 # Answers of a request that was not answered.
 NO_ANSWER, DIED = "none", "died"
 

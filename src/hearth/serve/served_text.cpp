@@ -1,7 +1,6 @@
 #include "hearth/serve/served_text.h"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <optional>
 
@@ -9,6 +8,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/serve/api/api_error.h"
+#include "hearth/serve/api/message_turns.h"
 #include "hearth/serve/api/tool_text.h"
 
 namespace hearth::serve {
@@ -108,7 +108,11 @@ text::ChatOptions options_of(
   text::ChatOptions out;
   out.add_generation_prompt = !request.continue_final_message;
   out.continue_final_message = request.continue_final_message;
-  if (tools) out.tools = request.tools;
+  if (tools) {
+    out.tools = request.tools;
+  } else if (request.empty_tools) {
+    out.tools = Json::array();
+  }
   out.variables = request.template_variables;
   out.effort = request.effort;
   if (!request.reasoning_effort.empty() && chat.mentions("reasoning_effort") &&
@@ -166,19 +170,48 @@ std::string read_text(
 // Ways to put a chat, the client's own first: others are tried where a template
 // cannot say that one.
 struct Way {
-  bool calls_as_text = false, system_to_user = false;
-};
-constexpr std::array<Way, 4> kWays = {
-    {{false, false}, {true, false}, {false, true}, {true, true}}
+  TurnForm form;
+  bool calls_as_text;
 };
 
-// Nothing where a change would leave the messages as they are.
+std::vector<Way> all_ways() {
+  using enum TurnForm;
+  std::vector<Way> out;
+  for (const TurnForm form : {own, joined, one_system, no_system, user_first}) {
+    for (const bool calls_as_text : {false, true}) {
+      out.push_back({form, calls_as_text});
+    }
+  }
+  return out;
+}
+
+// What some templates take for granted: a list of tools, and of each what it
+// does and takes.
+void fill_tools(ChatRequest& request) {
+  request.empty_tools = true;
+  if (!request.tools.is_array()) return;
+  for (Json& tool : request.tools) {
+    Json& function = tool["function"];
+    if (!function.contains("description")) function["description"] = "";
+    if (!function.contains("parameters")) {
+      function["parameters"] = {
+          {"type", "object"}, {"properties", Json::object()}
+      };
+    }
+  }
+}
+
+// Nothing where this way changes no more than the one before it did.
 std::optional<ChatRequest> put(const ChatRequest& request, const Way& way) {
   // Each way goes through all messages.
   if (request.effort != nullptr) request.effort->spend(request.messages.size());
   ChatRequest out = request;
   if (way.calls_as_text && !write_calls_as_text(out.messages)) return {};
-  if (way.system_to_user && !move_system_to_user(out.messages)) return {};
+  if (way.form == TurnForm::own) return out;
+  const auto before = static_cast<TurnForm>(static_cast<int>(way.form) - 1);
+  Json made = in_turns(out.messages, way.form);
+  if (made == in_turns(out.messages, before)) return {};
+  out.messages = std::move(made);
   return out;
 }
 
@@ -289,16 +322,19 @@ std::string ServedText::chat_text(const ChatRequest& request) const {
   const text::ChatTemplate* chat =
       in_template([&] { return &templates_->choose(tools && own); });
   std::exception_ptr first;
-  for (const Way& way : kWays) {
-    const auto put_so = put(asked, way);
-    if (!put_so) continue;
-    try {
-      return read_text(*put_so, *chat);
-    } catch (const ApiError&) {
-      // The first way's error is about what the client sent.
-      if (!first) first = std::current_exception();
+  for (const bool filled : {false, true}) {
+    if (filled) fill_tools(asked);
+    for (const Way& way : all_ways()) {
+      const auto put_so = put(asked, way);
+      if (!put_so) continue;
+      try {
+        return read_text(*put_so, *chat);
+      } catch (const ApiError&) {
+        // The first way's error is about what the client sent.
+        if (!first) first = std::current_exception();
+      }
+      if (request.strict) std::rethrow_exception(first);
     }
-    if (request.strict) break;
   }
   std::rethrow_exception(first);
 }

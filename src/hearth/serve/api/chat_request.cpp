@@ -1,3 +1,6 @@
+#include <set>
+#include <string>
+
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
@@ -30,6 +33,43 @@ bool offers(const Json& tools, const std::string& name) {
     if (tool["function"]["name"] == name) return true;
   }
   return false;
+}
+
+// One of them is called, or none is: the others are not offered.
+void read_allowed_tools(Fields& choice, ChatRequest& out) {
+  Fields allowed(choice.need("allowed_tools"), choice.name_of("allowed_tools"));
+  choice.finish();
+  const std::string mode = allowed.need_text("mode");
+  if (mode != "auto" && mode != "required") {
+    allowed.fail("mode", "must be auto or required");
+  }
+  const Json& list = allowed.need("tools");
+  if (!list.is_array() || list.empty()) {
+    allowed.fail("tools", "must be a list of functions");
+  }
+  std::set<std::string> names;
+  for (const Json& one : list) {
+    Fields tool(one, allowed.name_of("tools"));
+    tool.only("type", "function", "only functions can be called");
+    Fields function(tool.need("function"), tool.name_of("function"));
+    const std::string name = function.need_text("name");
+    function.finish();
+    tool.finish();
+    if (!offers(out.tools, name)) {
+      allowed.fail("tools", "must name some of 'tools'");
+    }
+    names.insert(name);
+  }
+  allowed.finish();
+  Json left = Json::array();
+  for (const Json& tool : out.tools) {
+    if (names.contains(tool["function"]["name"].get<std::string>())) {
+      left.push_back(tool);
+    }
+  }
+  out.tools = std::move(left);
+  out.tool_choice =
+      mode == "auto" ? ToolChoice::automatic : ToolChoice::required;
 }
 
 void read_tool_fields(Fields& fields, ChatRequest& out) {
@@ -95,6 +135,9 @@ void read_tool_choice(
     fields.fail("tool_choice", "must be none, auto, required or a function");
   }
   Fields inner(choice, "tool_choice");
+  if (inner.text("type") == "allowed_tools") {
+    return read_allowed_tools(inner, out);
+  }
   inner.only("type", "function", "only functions can be called");
   Fields function(inner.need("function"), "tool_choice.function");
   out.tool_choice = ToolChoice::named;

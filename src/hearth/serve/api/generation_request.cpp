@@ -111,8 +111,9 @@ void read_sampling(Fields& fields, bool strict, GenerationRequest& out) {
   out.top_p = fields.number("top_p", 0, 1).value_or(1);
   out.min_p = fields.number("min_p", 0, 1).value_or(0);
   out.typical_p = fields.number("typical_p", 0, 1).value_or(1);
-  out.top_k =
-      static_cast<int>(fields.integer("top_k", 0, INT32_MAX).value_or(0));
+  // Some clients say -1 for any number of tokens.
+  const auto top_k = fields.integer("top_k", strict ? 0 : -1, INT32_MAX);
+  out.top_k = static_cast<int>(std::max<std::int64_t>(top_k.value_or(0), 0));
   out.repeat_penalty =
       fields.number("repetition_penalty", 0.01, 10).value_or(1);
   out.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);

@@ -65,7 +65,8 @@ struct ChatRequest : GenerationRequest {
   // As templates read them: content is text, arguments objects, or text where
   // a model got them wrong.
   Json messages;
-  Json tools;  // null, or the list as it was sent
+  Json tools;                // null, or those of the list that may be called
+  bool empty_tools = false;  // no tools are an empty list for the template
   ToolChoice tool_choice = ToolChoice::none;
   std::string tool_name;  // of ToolChoice::named
   bool parallel_tool_calls = true;

@@ -50,6 +50,7 @@ TEST(LenientRequest, OptionsThatChangeNothingAreTaken) {
       {R"("max_tokens":999999)", "max_tokens"},
       {R"("max_completion_tokens":999999)", "max_completion_tokens"},
       {R"("top_p":0)", "top_p"},
+      {R"("top_k":-1)", "top_k"},
       {R"("response_format":{"type":"json_schema","json_schema":)"
        R"({"name":"n"}})",
        "response_format.json_schema.schema"},
@@ -99,6 +100,7 @@ TEST(LenientRequest, MessagesThatWereOnceReceivedAreTaken) {
 
 TEST(LenientRequest, WhatIsTakenMeansSomething) {
   EXPECT_EQ(read(kUser, R"(,"top_p":0,"temperature":1)").temperature, 0);
+  EXPECT_EQ(read(kUser, R"(,"top_k":-1)").top_k, 0);
   const auto long_one = read(kUser, R"(,"max_tokens":8192)");
   EXPECT_EQ(long_one.max_tokens, 4096);
   EXPECT_EQ(long_one.asked_tokens, 8192);
@@ -114,6 +116,29 @@ TEST(LenientRequest, WhatIsTakenMeansSomething) {
   );
 }
 
+TEST(LenientRequest, SomeOfTheToolsMayBeAllowed) {
+  const auto tool = [](const std::string& name) {
+    return R"({"type":"function","function":{"name":")" + name + "\"}}";
+  };
+  const auto with = [&](const std::string& mode, const std::string& tools) {
+    return read(
+        kUser, R"(,"tools":[)" + tool("f") + "," + tool("g") + "," + tool("h") +
+                   R"(],"tool_choice":{"type":"allowed_tools",)"
+                   R"("allowed_tools":{"mode":")" +
+                   mode + R"(","tools":[)" + tools + "]}}"
+    );
+  };
+  const auto two = with("auto", tool("h") + "," + tool("f"));
+  EXPECT_EQ(two.tool_choice, ToolChoice::automatic);
+  ASSERT_EQ(two.tools.size(), 2U);
+  EXPECT_EQ(two.tools[0]["function"]["name"], "f");
+  EXPECT_EQ(two.tools[1]["function"]["name"], "h");
+  EXPECT_EQ(with("required", tool("g")).tool_choice, ToolChoice::required);
+  EXPECT_THROW(with("never", tool("g")), ApiError);
+  EXPECT_THROW(with("auto", tool("x")), ApiError);
+  EXPECT_THROW(with("auto", ""), ApiError);
+}
+
 TEST(LenientRequest, WhatCannotBeDoneIsRefusedAllTheSame) {
   const auto refused = [](const std::string& messages,
                           const std::string& more = {}) {
@@ -126,6 +151,7 @@ TEST(LenientRequest, WhatCannotBeDoneIsRefusedAllTheSame) {
   };
   EXPECT_EQ(refused(kUser, R"(,"temprature":1)"), "temprature");
   EXPECT_EQ(refused(kUser, R"(,"modalities":["audio"])"), "modalities");
+  EXPECT_EQ(refused(kUser, R"(,"top_k":-2)"), "top_k");
   EXPECT_EQ(refused(kUser, R"(,"tool_choice":"required")"), "tool_choice");
   EXPECT_EQ(refused(kUser, R"(,"reasoning_effort":"x")"), "reasoning_effort");
   EXPECT_EQ(

@@ -32,6 +32,31 @@ Json tool_of(const Json& value, const std::string& where) {
   return {{"type", "function"}, {"function", std::move(function)}};
 }
 
+// A function that is named, as a chat has it.
+Json named_of(const Json& value, const std::string& where) {
+  Fields function(value, where);
+  function.only("type", "function", "only functions can be called");
+  Json named = {{"name", function.need_text("name")}};
+  function.finish();
+  return {{"type", "function"}, {"function", std::move(named)}};
+}
+
+// "tool_choice" as a chat has it.
+Json choice_of(const Json& given) {
+  if (!given.is_object()) return given;
+  Fields choice(given, "tool_choice");
+  if (choice.text("type") != "allowed_tools") {
+    return named_of(given, "tool_choice");
+  }
+  Json list = choice.need("tools");
+  if (!list.is_array()) choice.fail("tools", "must be a list of functions");
+  for (Json& one : list) one = named_of(one, "tool_choice.tools");
+  Json allowed = {{"mode", choice.need_text("mode")}};
+  allowed["tools"] = std::move(list);
+  choice.finish();
+  return {{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}};
+}
+
 void read_response_tools(Fields& fields, ResponseRequest& out) {
   const Json* tools = fields.find("tools");
   Json list = Json::array();
@@ -42,15 +67,7 @@ void read_response_tools(Fields& fields, ResponseRequest& out) {
     list.push_back(tool_of((*tools)[i], fmt::format("tools[{}]", i)));
   }
   out.tools = read_tools(list);
-  Json choice = or_null(fields.find("tool_choice"));
-  if (choice.is_object()) {
-    Fields inner(choice, "tool_choice");
-    inner.only("type", "function", "only functions can be called");
-    Json named = {{"name", inner.need_text("name")}};
-    inner.finish();
-    choice = {{"type", "function"}, {"function", std::move(named)}};
-  }
-  read_tool_choice(fields, choice, out);
+  read_tool_choice(fields, choice_of(or_null(fields.find("tool_choice"))), out);
   out.parallel_tool_calls =
       fields.boolean("parallel_tool_calls").value_or(true);
   out.echo["tools"] = tools == nullptr ? Json::array() : *tools;
@@ -147,6 +164,56 @@ void echo_options(Fields& fields, ResponseRequest& out) {
   }
 }
 
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
+}
+
+// An answer repeats these, in a stream three times, and no model reads them:
+// they have the lengths that OpenAI's own may have.
+void check_labels(Fields& fields) {
+  constexpr std::size_t kMostPairs = 16, kMostKey = 64, kMostText = 512;
+  const auto check = [&](const std::string& key, std::size_t have,
+                         std::size_t most, const char* what) {
+    if (have <= most) return;
+    fields.fail(key, fmt::format("has {} {}, at most {}", have, what, most));
+  };
+  for (const char* key : {"user", "service_tier"}) {
+    check(
+        key, characters(fields.text(key).value_or("")), kMostText, "characters"
+    );
+  }
+  const Json* metadata = fields.find("metadata");
+  if (metadata == nullptr) return;
+  check("metadata", metadata->size(), kMostPairs, "pairs");
+  for (const auto& [key, value] : metadata->items()) {
+    check("metadata", characters(key), kMostKey, "characters in a key");
+    const std::string text =
+        value.is_string() ? value.get<std::string>() : to_json_line(value);
+    check("metadata", characters(text), kMostText, "characters in a value");
+  }
+}
+
+// What is long is not repeated: the client has it, and whoever asks for many
+// answers and reads none would fill the memory with it.
+void shorten_echo(Json& echo) {
+  constexpr std::size_t kMostBytes = 32 * 1024;
+  const auto is_long = [&](const char* key) {
+    return to_json_line(echo[key]).size() > kMostBytes;
+  };
+  if (is_long("instructions")) echo["instructions"] = nullptr;
+  if (is_long("tools")) echo["tools"] = Json::array();
+  if (is_long("tool_choice")) echo["tool_choice"] = "auto";
+  if (is_long("text")) {
+    const Json& type = echo["text"]["format"]["type"];
+    echo["text"] = {{"format", {{"type", type}}}};
+  }
+  if (is_long("reasoning")) {
+    echo["reasoning"] = {{"effort", nullptr}, {"summary", nullptr}};
+  }
+}
+
 }  // namespace
 
 ResponseRequest parse_response_request(
@@ -174,6 +241,8 @@ ResponseRequest parse_response_request(
   echo_options(fields, out);
   out.echo["instructions"] = said;
   fields.finish();
+  check_labels(fields);
+  shorten_echo(out.echo);
   check_format_with_tools(out);
   return out;
 }

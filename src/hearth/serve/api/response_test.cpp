@@ -82,6 +82,73 @@ TEST(ResponseRequest, ReadsEveryOption) {
   EXPECT_EQ(r.echo["tools"][0]["name"], "f");
 }
 
+TEST(ResponseRequest, SomeOfTheToolsMayBeAllowed) {
+  const auto r = read(
+      R"("input":"x","tools":[{"type":"function","name":"f"},
+      {"type":"function","name":"g"}],"tool_choice":{"type":"allowed_tools",
+      "mode":"required","tools":[{"type":"function","name":"g"}]})"
+  );
+  EXPECT_EQ(r.tool_choice, ToolChoice::required);
+  ASSERT_EQ(r.tools.size(), 1U);
+  EXPECT_EQ(r.tools[0]["function"]["name"], "g");
+  EXPECT_EQ(r.echo["tools"].size(), 2U);
+  EXPECT_EQ(r.echo["tool_choice"]["type"], "allowed_tools");
+}
+
+TEST(ResponseRequest, WhatIsRepeatedHasALength) {
+  const auto param_of = [](const Json& more) {
+    Json body = {{"model", "m"}, {"input", "x"}};
+    body.update(more);
+    try {
+      parse_response_request(to_json_line(body), {});
+    } catch (const ApiError& e) {
+      EXPECT_EQ(e.status(), 400);
+      EXPECT_LT(std::string_view(e.what()).size(), 200U);
+      return e.param();
+    }
+    return std::string();
+  };
+  const auto text = [](std::size_t size) { return std::string(size, 'x'); };
+  Json pairs = Json::object();
+  for (int i = 0; i < 16; ++i) pairs[std::to_string(i)] = "a";
+  EXPECT_EQ(param_of({{"metadata", pairs}}), "");
+  pairs["another"] = "a";
+  EXPECT_EQ(param_of({{"metadata", pairs}}), "metadata");
+  EXPECT_EQ(param_of({{"metadata", {{text(64), text(512)}}}}), "");
+  EXPECT_EQ(param_of({{"metadata", {{text(65), "a"}}}}), "metadata");
+  EXPECT_EQ(param_of({{"metadata", {{"a", text(513)}}}}), "metadata");
+  EXPECT_EQ(param_of({{"metadata", {{"a", {{"b", text(513)}}}}}}), "metadata");
+  std::string wide;
+  for (int i = 0; i < 512; ++i) wide += "\xC3\xA4";
+  EXPECT_EQ(param_of({{"user", wide}}), "") << "characters, not bytes";
+  EXPECT_EQ(param_of({{"user", text(513)}}), "user");
+  EXPECT_EQ(param_of({{"service_tier", text(513)}}), "service_tier");
+}
+
+TEST(ResponseRequest, WhatIsLongIsNotRepeated) {
+  const std::string much(100'000, 'x');
+  const Json body = {
+      {"model", "m"},
+      {"input", "x"},
+      {"instructions", much},
+      {"reasoning", {{"effort", "low"}, {"summary", much}}},
+      {"tools",
+       Json::array(
+           {{{"type", "function"}, {"name", "f"}, {"description", much}}}
+       )},
+      {"text",
+       {{"format",
+         {{"type", "json_schema"},
+          {"name", "n"},
+          {"schema", {{"type", "object"}, {"description", much}}}}}}}
+  };
+  const auto r = parse_response_request(to_json_line(body), {});
+  EXPECT_LT(to_json_line(r.echo).size(), 1'000U);
+  EXPECT_EQ(r.echo["text"]["format"]["type"], "json_schema");
+  EXPECT_EQ(r.messages[0]["content"], much) << "the model reads it";
+  EXPECT_EQ(r.tools[0]["function"]["description"], much);
+}
+
 TEST(ResponseRequest, ReadsForms) {
   using Kind = FormatRequest::Kind;
   const auto format = [](const std::string& text) {

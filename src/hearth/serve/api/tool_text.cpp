@@ -1,7 +1,5 @@
 #include "hearth/serve/api/tool_text.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 namespace hearth::serve {
@@ -98,17 +96,6 @@ bool write_calls_as_text(Json& messages) {
   }
   messages = std::move(out);
   return changed;
-}
-
-bool move_system_to_user(Json& messages) {
-  if (!is_role(messages[0], "system")) return false;
-  const auto user = std::ranges::find_if(messages, [](const Json& m) {
-    return is_role(m, "user");
-  });
-  if (user == messages.end()) return false;
-  (*user)["content"] = joined(text_of(messages[0]), "\n\n", text_of(*user));
-  messages.erase(messages.begin());
-  return true;
 }
 
 }  // namespace hearth::serve

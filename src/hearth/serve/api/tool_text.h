@@ -1,7 +1,7 @@
 #pragma once
-// Messages put another way, where a template knows no tools or no system
-// message: what is on offer, calls and results become text. Calls are written
-// in Hermes' form, which infer/tools/tool_calls.h reads back.
+// Messages put another way, where a template knows no tools: what is on offer,
+// calls and results become text. Calls are written in Hermes' form, which
+// infer/tools/tool_calls.h reads back.
 #include "hearth/base/json.h"
 #include "hearth/infer/tools/tool_calls.h"
 
@@ -14,8 +14,5 @@ void add_tools_as_text(Json& messages, const Json& tools);
 // Calls in the text of their messages, results as the user's messages. False
 // where there was neither.
 bool write_calls_as_text(Json& messages);
-// What a first system message says, in the user's first one. False where there
-// are not both.
-bool move_system_to_user(Json& messages);
 
 }  // namespace hearth::serve

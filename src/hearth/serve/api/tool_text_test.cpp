@@ -147,6 +147,24 @@ TEST(ToolText, ToolsOfATemplateThatKnowsNoneAreTold) {
   );
 }
 
+// Some templates take a description and a list for granted.
+TEST(ToolText, ATemplateFindsWhatItTakesForGranted) {
+  const std::string hermes =
+      "{% for t in tools %}{{ t.function.description + 'x' }}"
+      "{{ t.function.parameters.properties|length }}"
+      "<tool_call>{\"name\": , \"arguments\": }</tool_call>{% endfor %}"
+      "{% for m in messages %}{{ m.content }}{% endfor %}";
+  EXPECT_EQ(prompt_of(hermes, chat_of(kUser)), "hi");
+  const std::string tools =
+      R"(,"tools":[{"type":"function","function":{"name":"f"}}])";
+  EXPECT_TRUE(prompt_of(hermes, chat_of(kUser, tools)).starts_with("x"));
+  EXPECT_THROW(prompt_of(hermes, chat_of(kUser), true), ApiError);
+  // One that asks whether there are tools is told that there are none.
+  const std::string asks =
+      "{% if tools is not none %}tools{% endif %}{{ messages[0].content }}";
+  EXPECT_EQ(prompt_of(asks, chat_of(kUser)), "hi");
+}
+
 TEST(ToolText, HistoryOfCallsIsTextWhereTheTemplateReadsNone) {
   const std::string call =
       R"({"role":"assistant","content":null,"tool_calls":[{"id":"c",)"

@@ -308,6 +308,7 @@ void HttpParser::end_chunk_line() {
       return fail(400, "the extension of a chunk holds a control character");
     }
   }
+  while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), size, 16);
   if (digits.empty() || end != digits.data() + digits.size() ||

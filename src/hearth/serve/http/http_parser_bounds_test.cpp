@@ -26,7 +26,11 @@ TEST(HttpParserBounds, ManyShortTrailerLinesAreTooLongToo) {
 
 TEST(HttpParserBounds, AChunksSizeHasEightDigitsAtMost) {
   EXPECT_EQ(fault_of(kChunked + "00000001\r\na\r\n0\r\n\r\n"), 0);
-  EXPECT_EQ(fault_of(kChunked + "000000001\r\na\r\n0\r\n\r\n"), 400);
+  EXPECT_EQ(fault_of(kChunked + "100000001\r\na\r\n0\r\n\r\n"), 400);
+  // Zeros before it, as some clients write them, are as many as a line holds.
+  EXPECT_EQ(fault_of(kChunked + "000000001\r\na\r\n0\r\n\r\n"), 0);
+  const std::string zeros(300, '0');
+  EXPECT_EQ(fault_of(kChunked + zeros + "1\r\na\r\n0\r\n\r\n"), 400);
 }
 
 TEST(HttpParserBounds, OldClientsSendNoChunks) {

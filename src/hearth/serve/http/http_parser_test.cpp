@@ -143,6 +143,7 @@ TEST(HttpParser, RefusesBodiesThatCouldBeReadTwoWays) {
       {"Transfer-Encoding: gzip, chunked\r\n\r\n", 501},
       {"Transfer-Encoding: chunked\r\n\r\nx\r\n", 400},
       {"Transfer-Encoding: chunked\r\n\r\n-1\r\n", 400},
+      {"Transfer-Encoding: chunked\r\n\r\n0x1\r\n", 400},
       {"Transfer-Encoding: chunked\r\n\r\n1\nab", 400},
       {"Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", 400},
       {"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", 400},
@@ -168,6 +169,8 @@ TEST(HttpParser, RefusesChunksThatCouldBeReadTwoWays) {
       {"1\r\na\r\n0\r\nA: b\rc\r\n\r\n", 400},
       {"1\r\na\r\n0\r\nGET / HTTP/1.1\r\n\r\n", 400},
       {"1 ;x=\"y\"\r\na\r\n0\r\nA: b\r\n\r\n", 0},
+      {"000000000001\r\na\r\n0000000000\r\n\r\n", 0},
+      {"000123456789\r\na\r\n0\r\n\r\n", 400},
   };
   for (const auto& [text, status] : cases) {
     EXPECT_EQ(fault_of(start + text), status) << text;
