@@ -60,12 +60,12 @@ struct Loaded {
   std::size_t weight_bytes() const {
     std::size_t bytes = 0;
     const auto& decoder = *model.decoder;
-    for (const nn::Parameter* p : decoder.parameters().all()) {
+    for (const nn::Weight* p : decoder.parameters().all()) {
       const bool gathered = p == &decoder.embedding() && !decoder.config().tie;
       if (!p->matrix || gathered) continue;
-      bytes += p->quantized ? p->quantized->nbytes()
-               : p->packed  ? p->packed->bytes()
-                            : p->value.nbytes();
+      bytes += p->quantized() ? p->quantized()->nbytes()
+               : p->packed()  ? p->packed()->bytes()
+                              : p->value().nbytes();
     }
     return bytes;
   }

@@ -39,7 +39,7 @@ class RandomModel {
         ) {
     const auto described = description();
     models::Decoder decoder(described);
-    for (nn::Parameter* p : decoder.parameters().all()) {
+    for (nn::Weight* p : decoder.parameters().all()) {
       nn::initialize(*p, seed, described.layers);
       bytes_ += 2 * p->elements();
     }
@@ -118,7 +118,7 @@ BenchCase load_case(const CaseContext& context, const LoadCase& wanted) {
   // The size is the shape's, known before there is a file.
   c.work = 0;
   const models::Decoder shape(description());
-  for (const nn::Parameter* p : shape.parameters().all()) {
+  for (const nn::Weight* p : shape.parameters().all()) {
     c.work += 2 * static_cast<double>(p->elements());
   }
   c.prepare = [wanted, disk, seed = context.seed] {

@@ -44,7 +44,7 @@ nn::LoraConfig lora_of(const StepShape& shape) {
 }
 
 void start_all(models::Decoder& model, mx::Dtype compute, std::uint64_t seed) {
-  for (nn::Parameter* p : model.parameters().all()) {
+  for (nn::Weight* p : model.parameters().all()) {
     nn::initialize(*p, seed, model.config().layers);
     p->trainable = true;
   }
@@ -60,10 +60,10 @@ void start_adapters(
     const nn::LoraConfig& lora
 ) {
   const int layers = model.config().layers;
-  for (nn::Parameter* p : model.parameters().all()) {
+  for (nn::Weight* p : model.parameters().all()) {
     nn::initialize(*p, seed, layers);
     if (p->shape.size() > 1 && compute != mx::float32) {
-      auto narrow = mx::astype(p->value, compute);
+      auto narrow = mx::astype(p->value(), compute);
       narrow.eval();
       p->set(std::move(narrow));
     }
@@ -73,7 +73,7 @@ void start_adapters(
   for (nn::Linear* linear : model.linears()) {
     linear->attach(model.parameters(), lora, index++);
   }
-  for (nn::Parameter* p : model.parameters().trainable()) {
+  for (nn::Weight* p : model.parameters().trainable()) {
     nn::initialize(*p, seed, layers);
     if (ops::on_cpu({})) nn::pack(*p, compute, ops::PackedOrders::both);
   }

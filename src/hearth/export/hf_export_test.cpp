@@ -47,7 +47,7 @@ void write_gated(const std::string& folder, const nn::GateConfig& gate) {
   auto config = models::new_model(s, 100, 64);
   config.family = "hearth", config.gate = gate;
   models::Decoder decoder(config);
-  for (nn::Parameter* p : decoder.parameters().all()) {
+  for (nn::Weight* p : decoder.parameters().all()) {
     nn::initialize(*p, 9, 2);
   }
   io::write_hf_folder(
@@ -128,7 +128,7 @@ TEST(ExportHf, RefusesWhatFp16CannotHold) {
   const Folder f;
   write_gated(f / "in", {});
   auto m = models::load_model(f / "in", {.use = models::Use::training});
-  m.decoder->embedding().value.data<float>()[3] = 1e5f;
+  m.decoder->embedding().value().data<float>()[3] = 1e5f;
   io::write_hf_folder(
       f / "wide", m.source->config(), Json::object(),
       models::tensors_to_write(*m.decoder, mx::float32)

@@ -61,7 +61,7 @@ void fill(
 ) {
   const AdapterSource source(adapter, folder);
   const auto one = [&](const std::string& name, const io::TensorInfo& t) {
-    nn::Parameter* p = set.find(name);
+    nn::Weight* p = set.find(name);
     if (p == nullptr) {
       throw FormatError::at(
           folder, 0, fmt::format("the model has no layer for {}", t.name)
@@ -111,7 +111,7 @@ void attach_adapters(
     nn::Lora& lora = linear->attach(decoder.parameters(), config, index++);
     if (config.dora) lora.set_base_norms(row_norms(base, linear->weight()));
   }
-  for (nn::Parameter* p : decoder.parameters().trainable()) {
+  for (nn::Weight* p : decoder.parameters().trainable()) {
     p->set(ops::make_leaf(p->shape, mx::float32, MemoryZone::named("weights")));
   }
 }
@@ -178,7 +178,7 @@ void load_adapter(LoadedModel& model, const std::string& folder) {
     }
   }
   fill(set, adapter, folder, model.compute, ops::PackedOrders::forward);
-  for (nn::Parameter* p : set.trainable()) p->trainable = false;
+  for (nn::Weight* p : set.trainable()) p->trainable = false;
 }
 
 std::shared_ptr<const nn::LoraSet> read_adapter(
@@ -209,14 +209,14 @@ std::shared_ptr<const nn::LoraSet> read_adapter(
     out->layers.emplace(linear->name(), std::move(lora));
   }
   fill(out->parameters, adapter, folder, compute, ops::PackedOrders::forward);
-  for (nn::Parameter* p : out->parameters.trainable()) p->trainable = false;
+  for (nn::Weight* p : out->parameters.trainable()) p->trainable = false;
   return out;
 }
 
 void merge_adapters(LoadedModel& model) {
   for (nn::Linear* linear : model.decoder->linears()) {
     if (linear->lora() == nullptr || linear->merged()) continue;
-    nn::Parameter& p = linear->weight();
+    nn::Weight& p = linear->weight();
     replace(model, p, linear->lora()->merged(read_parameter(*model.source, p)));
     linear->set_merged(true);
   }
@@ -232,11 +232,12 @@ void unmerge_adapters(LoadedModel& model) {
 
 namespace {
 
-io::TensorToWrite written(const nn::Parameter* p) {
+io::TensorToWrite written(const nn::Weight* p) {
   if (p == nullptr) throw Error("[models.save_adapter] a matrix is missing");
   return io::tensor_of(
       p->name, io::TensorType::f32, {p->shape.begin(), p->shape.end()},
-      {static_cast<const std::byte*>(p->value.data<void>()), p->value.nbytes()}
+      {static_cast<const std::byte*>(p->value().data<void>()),
+       p->value().nbytes()}
   );
 }
 

@@ -181,10 +181,10 @@ TEST(AttachAdapters, RefusesTargetsThatNameNothing) {
 }
 
 void fill_with_noise(const nn::ParameterSet& set) {
-  for (nn::Parameter* p : set.trainable()) {
+  for (nn::Weight* p : set.trainable()) {
     RandomStream random{RandomKey(5).fold(p->name)};
-    for (std::size_t i = 0; i < p->value.size(); ++i) {
-      p->value.data<float>()[i] = static_cast<float>(0.3 * random.normal());
+    for (std::size_t i = 0; i < p->value().size(); ++i) {
+      p->value().data<float>()[i] = static_cast<float>(0.3 * random.normal());
     }
     if (p->matrix) nn::pack(*p, mx::float32, ops::PackedOrders::forward);
   }
@@ -206,7 +206,7 @@ void expect_quantized_base_agrees(bool dora) {
   fill_with_noise(dense.decoder->parameters());
   const auto a = quantized.decoder->linears(), b = dense.decoder->linears();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    nn::Parameter& p = a[i]->weight();
+    nn::Weight& p = a[i]->weight();
     if (p.shape[1] % 32 != 0) continue;
     const auto base = read_dense(
         *quantized.source, *quantized.source->find(p.name), p.shape, false,
@@ -223,11 +223,9 @@ void expect_quantized_base_agrees(bool dora) {
       if (linear->lora() != nullptr) linear->lora()->set_base_norms(norms);
     }
     p.set(q);
-    p.packed.reset();
     auto copy = mx::contiguous(wide);
     copy.eval();
     b[i]->weight().set(copy);
-    b[i]->weight().packed.reset();
     nn::pack(b[i]->weight(), mx::float32, ops::PackedOrders::forward);
   }
   const auto ids = mx::array({1, 5, 9, 2, 60, 3, 7, 8}, {2, 4}, mx::int32);
@@ -258,7 +256,7 @@ void write_quantized(const std::string& from, const std::string& to) {
         )
     );
   };
-  for (const nn::Parameter* p : model.decoder->parameters().all()) {
+  for (const nn::Weight* p : model.decoder->parameters().all()) {
     const auto value = read_parameter(*model.source, *p);
     if (p->shape.size() != 2 || p->shape[1] % 32 != 0) {
       add(p->name, io::TensorType::f32, value);
@@ -278,16 +276,16 @@ TEST(QuantizedBase, MergesAndUnmerges) {
   write_quantized(kBase, base.path.string());
   for (const char* adapter : {"lora", "dora"}) {
     auto model = load_model(base.path.string(), {.compute = mx::float32});
-    const auto matrix = [&]() -> const nn::Parameter& {
+    const auto matrix = [&]() -> const nn::Weight& {
       return model.decoder->linears().front()->weight();
     };
-    ASSERT_TRUE(matrix().quantized) << adapter;
+    ASSERT_TRUE(matrix().quantized()) << adapter;
     load_adapter(model, kGolden + "adapters/" + adapter);
     const auto ids = mx::array({1, 5, 9, 2, 60, 3, 7, 8}, {2, 4}, mx::int32);
     expect_merges(model, ids, {});
-    EXPECT_TRUE(matrix().quantized) << adapter;
+    EXPECT_TRUE(matrix().quantized()) << adapter;
     merge_adapters(model);
-    EXPECT_FALSE(matrix().quantized) << adapter;
+    EXPECT_FALSE(matrix().quantized()) << adapter;
   }
 }
 
@@ -301,19 +299,19 @@ TEST(QuantizedBase, DoraStartsFromTheNormsOfTheRoundedWeights) {
   attach_adapters(*model.decoder, *model.source, config);
   std::size_t rounded = 0;
   for (nn::Linear* linear : model.decoder->linears()) {
-    const nn::Parameter& p = linear->weight();
-    if (linear->lora() == nullptr || !p.quantized) continue;
+    const nn::Weight& p = linear->weight();
+    if (linear->lora() == nullptr || !p.quantized()) continue;
     ++rounded;
     linear->lora()->start_magnitude();
     const auto norms_of = [](const mx::array& w) {
       return mx::sqrt(mx::sum(mx::square(w), -1));
     };
-    const auto held = norms_of(p.quantized->dequantize(mx::float32));
+    const auto held = norms_of(p.quantized()->dequantize(mx::float32));
     const auto stored = norms_of(read_parameter(*model.source, p));
     ASSERT_GT(largest_difference(held, stored), 1e-4f) << p.name;
     const auto& magnitude = model.decoder->parameters()
                                 .find(linear->name() + ".lora_magnitude_vector")
-                                ->value;
+                                ->value();
     EXPECT_LT(largest_difference(held, magnitude), 1e-6f) << p.name;
   }
   EXPECT_GT(rounded, 0u);

@@ -96,7 +96,7 @@ mx::array Decoder::embed(
   if (positions_ == nullptr) return x;
   return ops::add(
       x, ops::embedding(
-             pass.positions, positions_->value, mx::float32,
+             pass.positions, positions_->value(), mx::float32,
              pass.training ? positions_->home : nullptr
          )
   );
@@ -125,13 +125,13 @@ mx::array Decoder::hidden(
     const nn::Pass& pass,
     std::vector<mx::array>* states
 ) const {
-  return run(embed(ids, embedding_->value, pass), pass, states);
+  return run(embed(ids, embedding_->value(), pass), pass, states);
 }
 
 mx::array Decoder::logits(const mx::array& hidden, const nn::Pass& pass) const {
   // A quantised product answers in the dtype it is asked in, and bfloat16 is
   // too coarse for logits: near 20 its step is an eighth.
-  const auto h = head_->quantized ? mx::astype(hidden, mx::float32) : hidden;
+  const auto h = head_->quantized() ? mx::astype(hidden, mx::float32) : hidden;
   auto y = mx::astype(nn::multiply(h, *head_, {}, pass), mx::float32);
   if (config_.final_softcap == 0) return y;
   const auto cap = mx::array(config_.final_softcap);
@@ -140,11 +140,11 @@ mx::array Decoder::logits(const mx::array& hidden, const nn::Pass& pass) const {
 
 std::pair<mx::array, mx::array> Decoder::tables(const nn::Pass& pass) const {
   if (!pass.training || !config_.tie || !embedding_->trainable) {
-    return {embedding_->value, head_->value};
+    return {embedding_->value(), head_->value()};
   }
   const auto& w = *embedding_;
   const auto uses =
-      w.home ? ops::share(w.value, 2, w.home) : ops::fork(w.value, 2);
+      w.home ? ops::share(w.value(), 2, w.home) : ops::fork(w.value(), 2);
   return {uses[0], uses[1]};
 }
 
@@ -163,10 +163,12 @@ ops::HeadLoss Decoder::loss(
   if (pass.training && pass.plain_loss) options.home = head_->home;
   if (!pass.fused_head) {
     return ops::head_loss_unfused(
-        h, head, targets, weights, options.terms, head_->packed
+        h, head, targets, weights, options.terms, head_->packed()
     );
   }
-  return ops::head_loss(h, head, targets, weights, options, {}, head_->packed);
+  return ops::head_loss(
+      h, head, targets, weights, options, {}, head_->packed()
+  );
 }
 
 mx::array Decoder::log_probs(
@@ -178,10 +180,10 @@ mx::array Decoder::log_probs(
     const auto [table, head] = tables(pass);
     return ops::head_log_probs(
         run(embed(ids, table, pass), pass, nullptr), head, targets,
-        config_.final_softcap, head_->packed, head_->home
+        config_.final_softcap, head_->packed(), head_->home
     );
   }
-  if (head_->value.size() > 0) {
+  if (head_->value().size() > 0) {
     return loss(ids, targets, {}, pass).log_probs;
   }
   return quantized_log_probs(hidden(ids, pass), targets, pass);

@@ -8,7 +8,7 @@
 #include "hearth/nn/attention.h"
 #include "hearth/nn/mlp.h"
 #include "hearth/nn/norm.h"
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/ops/head_loss/op.h"
 
 namespace hearth::models {
@@ -60,8 +60,8 @@ class Decoder {
   std::vector<nn::Linear*> linears();
   std::vector<nn::Gate*> gates();
   // The matrix that gives the logits.
-  nn::Parameter& head() const { return *head_; }
-  nn::Parameter& embedding() const { return *embedding_; }
+  nn::Weight& head() const { return *head_; }
+  nn::Weight& embedding() const { return *embedding_; }
 
   // Fresh caches for one sequence; dtype is the activations' or int8, page as
   // ops::KvCache has it.
@@ -77,8 +77,8 @@ class Decoder {
 
   DecoderConfig config_;
   std::unique_ptr<nn::ParameterSet> parameters_;
-  nn::Parameter *embedding_ = nullptr, *head_ = nullptr;
-  nn::Parameter* positions_ = nullptr;
+  nn::Weight *embedding_ = nullptr, *head_ = nullptr;
+  nn::Weight* positions_ = nullptr;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::unique_ptr<nn::Norm> final_norm_;
   std::vector<bool> checkpointed_;

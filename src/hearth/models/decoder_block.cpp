@@ -92,14 +92,14 @@ Decoder::Stream Decoder::Block::checkpointed(
     const Stream& in,
     const nn::Pass& pass
 ) const {
-  std::vector<nn::Parameter*> own;
-  for (nn::Parameter* p : set_.trainable()) {
+  std::vector<nn::Weight*> own;
+  for (nn::Weight* p : set_.trainable()) {
     if (p->name.starts_with(name_ + ".")) own.push_back(p);
   }
   std::vector<mx::array> arguments{in.x};
   if (in.branch) arguments.push_back(*in.branch);
   const std::size_t first = arguments.size();
-  for (const nn::Parameter* p : own) arguments.push_back(p->value);
+  for (const nn::Weight* p : own) arguments.push_back(p->value());
   const auto run = mx::checkpoint([&, this, pass, own,
                                    first](const std::vector<mx::array>& v) {
     const std::vector<mx::array> weights(

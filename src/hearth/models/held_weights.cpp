@@ -15,27 +15,29 @@ std::span<const std::byte> bytes_of(const mlx::core::array& a) {
 
 }  // namespace
 
-std::vector<HeldForm> held_forms(const nn::Parameter& p) {
+std::vector<HeldForm> held_forms(const nn::Weight& p) {
   std::vector<HeldForm> out;
-  if (p.value.size() > 0) {
-    auto value = p.value;
+  if (p.value().size() > 0) {
+    auto value = p.value();
     value.eval();
     out.push_back(
         {"value", value.dtype() == mlx::core::bfloat16 ? "bf16" : "f32",
          bytes_of(value)}
     );
   }
-  if (p.packed) {
-    const bool bf16 = p.packed->family().operand == kernels::GemmScalar::bf16;
+  if (p.packed()) {
+    const bool bf16 = p.packed()->family().operand == kernels::GemmScalar::bf16;
     out.push_back(
         {"packed", bf16 ? "bf16" : "f32",
-         std::span(p.packed->forward(), p.packed->forward_bytes())}
+         std::span(p.packed()->forward(), p.packed()->forward_bytes())}
     );
   }
-  if (p.quantized && p.quantized->packed()) {
-    auto codes = *p.quantized->packed();
+  if (p.quantized() && p.quantized()->packed()) {
+    auto codes = *p.quantized()->packed();
     codes.eval();
-    out.push_back({"quantized", p.quantized->format().name(), bytes_of(codes)});
+    out.push_back(
+        {"quantized", p.quantized()->format().name(), bytes_of(codes)}
+    );
   }
   return out;
 }
@@ -45,7 +47,7 @@ Hash128 held_hash(const nn::ParameterSet& parameters) {
   constexpr std::size_t kBlock = std::size_t{4} << 20;
   ContentHash all;
   std::vector<std::span<const std::byte>> blocks;
-  for (const nn::Parameter* p : parameters.all()) {
+  for (const nn::Weight* p : parameters.all()) {
     all.field(p->name);
     for (const int n : p->shape) all.field(static_cast<std::uint64_t>(n));
     for (const HeldForm& held : held_forms(*p)) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hearth/base/hash.h"
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 
 namespace hearth::models {
 
@@ -18,7 +18,7 @@ struct HeldForm {
 };
 // Those it has, in that order; they stay where they are as long as the
 // parameter does. Of what is packed, the forward order alone.
-std::vector<HeldForm> held_forms(const nn::Parameter& p);
+std::vector<HeldForm> held_forms(const nn::Weight& p);
 
 // Over names, shapes, forms and every byte, on all threads.
 Hash128 held_hash(const nn::ParameterSet& parameters);

@@ -77,14 +77,11 @@ std::map<std::string, kernels::QuantFormat> quantized_formats(
   Loading loading(
       source, decoder, options, options.compute.value_or(compute_of(source))
   );
-  for (nn::Parameter* p : decoder.parameters().all()) loading.add(*p);
+  for (nn::Weight* p : decoder.parameters().all()) loading.add(*p);
   return loading.quantized();
 }
 
-mx::array read_parameter(
-    const io::ModelSource& source,
-    const nn::Parameter& p
-) {
+mx::array read_parameter(const io::ModelSource& source, const nn::Weight& p) {
   const StoredMatrix m = find_stored(source, p.name);
   auto w =
       m.format
@@ -96,28 +93,25 @@ mx::array read_parameter(
   return w;
 }
 
-void reload(LoadedModel& model, nn::Parameter& p) {
-  p.packed.reset();
-  p.quantized.reset();
+void reload(LoadedModel& model, nn::Weight& p) {
+  p.clear();
   Loading loading(*model.source, *model.decoder, model.options, model.compute);
   loading.add(p);
   loading.run();
 }
 
-void replace(LoadedModel& model, nn::Parameter& p, const mx::array& value) {
+void replace(LoadedModel& model, nn::Weight& p, const mx::array& value) {
   const bool wide =
       model.options.use == Use::training || model.compute == mx::float32;
   auto v = mx::contiguous(wide ? value : ops::cast(value, model.compute));
   v.eval();
-  p.packed.reset();
-  p.quantized.reset();
   p.set(std::move(v));
   prepare(*model.decoder, p, model.compute, model.options.use);
 }
 
-mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p) {
-  const auto w = p.quantized ? p.quantized->dequantize(mx::float32)
-                             : read_parameter(source, p);
+mx::array row_norms(const io::ModelSource& source, const nn::Weight& p) {
+  const auto w = p.quantized() ? p.quantized()->dequantize(mx::float32)
+                               : read_parameter(source, p);
   auto norms = mx::sqrt(mx::sum(mx::square(w), -1));
   norms.eval();
   return norms;
@@ -127,23 +121,23 @@ mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p) {
 // rows; other frozen matrices are only packed.
 void prepare(
     const Decoder& decoder,
-    nn::Parameter& p,
+    nn::Weight& p,
     mx::Dtype compute,
     Use use
 ) {
-  if (!ops::ours({}, compute) || !p.filled) return;
-  if (!p.matrix || p.quantized || p.value.size() == 0) return;
+  if (!ops::ours({}, compute) || !p.filled()) return;
+  if (!p.matrix || p.quantized() || p.value().size() == 0) return;
   nn::pack(
       p, compute,
       use == Use::inference ? ops::PackedOrders::forward
                             : ops::PackedOrders::both
   );
   const bool plain = &p == &decoder.head() || &p == &decoder.embedding();
-  if (use != Use::training && !plain && !p.trainable) p.drop_value();
+  if (use != Use::training && !plain && !p.trainable) p.keep_packed_alone();
 }
 
 void prepare(Decoder& decoder, mx::Dtype compute, Use use) {
-  for (nn::Parameter* p : decoder.parameters().all()) {
+  for (nn::Weight* p : decoder.parameters().all()) {
     prepare(decoder, *p, compute, use);
   }
 }
@@ -223,7 +217,7 @@ LoadedModel load_model(
   auto loading = std::make_unique<Loading>(
       *source, *model.decoder, options, model.compute
   );
-  for (nn::Parameter* p : model.decoder->parameters().all()) loading->add(*p);
+  for (nn::Weight* p : model.decoder->parameters().all()) loading->add(*p);
   model.unused = loading->unused();
   if (options.warn_unused && options.use != Use::described) {
     warn_of_unused(model);
@@ -246,10 +240,7 @@ LoadedModel load_model(
     options.note("the packed weights are not used: " + found.why);
   }
   found.file.reset();
-  for (nn::Parameter* p : model.decoder->parameters().all()) {
-    p->packed.reset();
-    p->quantized.reset();
-  }
+  for (nn::Weight* p : model.decoder->parameters().all()) p->clear();
   loading->run();
   model.report = loading->report();
   const bool broken = found.state == Found::State::broken;

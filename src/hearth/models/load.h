@@ -85,16 +85,16 @@ std::map<std::string, kernels::QuantFormat> quantized_formats(
 );
 
 // A parameter's numbers as the source holds them, widened to float32.
-mx::array read_parameter(const io::ModelSource& source, const nn::Parameter& p);
+mx::array read_parameter(const io::ModelSource& source, const nn::Weight& p);
 
 // Reads one parameter anew, as load_model() did.
-void reload(LoadedModel& model, nn::Parameter& p);
+void reload(LoadedModel& model, nn::Weight& p);
 // Puts these float32 numbers in a parameter's place, dense and ready.
-void replace(LoadedModel& model, nn::Parameter& p, const mx::array& value);
+void replace(LoadedModel& model, nn::Weight& p, const mx::array& value);
 
 // The norm of each row of a matrix as products read it, float32: of one that
 // was rounded, the rounded weights'.
-mx::array row_norms(const io::ModelSource& source, const nn::Parameter& p);
+mx::array row_norms(const io::ModelSource& source, const nn::Weight& p);
 
 // What stands for the model's config in errors.
 std::string config_name(const io::ModelSource& source);
@@ -103,11 +103,6 @@ std::string config_name(const io::ModelSource& source);
 // were set. A GPU has no packed copies.
 void prepare(Decoder& decoder, mx::Dtype compute, Use use);
 // The same for one of its parameters.
-void prepare(
-    const Decoder& decoder,
-    nn::Parameter& p,
-    mx::Dtype compute,
-    Use use
-);
+void prepare(const Decoder& decoder, nn::Weight& p, mx::Dtype compute, Use use);
 
 }  // namespace hearth::models

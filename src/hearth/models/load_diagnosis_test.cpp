@@ -31,7 +31,7 @@ class Planted : public testing::Test {
     s.dim = 256, s.layers = 2, s.heads = 4;
     const auto described = new_model(s, 2000, 64);
     Decoder model(described);
-    for (nn::Parameter* p : model.parameters().all()) nn::initialize(*p, 9, 1);
+    for (nn::Weight* p : model.parameters().all()) nn::initialize(*p, 9, 1);
     io::write_hf_folder(
         folder.string(), config_json(described), Json::object(),
         tensors_to_write(model, mx::bfloat16), {}

@@ -37,7 +37,7 @@ class BadModel : public testing::Test {
     const auto described = new_model(s, 100, 64);
     config = config_json(described);
     model = std::make_unique<Decoder>(described);
-    for (nn::Parameter* p : model->parameters().all()) {
+    for (nn::Weight* p : model->parameters().all()) {
       nn::initialize(*p, 9, 1);
     }
   }
@@ -91,7 +91,7 @@ TEST_F(BadModel, WeightsThatAreNotFinite) {
   const std::string name = "model.layers.0.self_attn.v_proj.weight";
   for (const float bad :
        {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    model->parameters().find(name)->value.data<float>()[700] = bad;
+    model->parameters().find(name)->value().data<float>()[700] = bad;
     expect_names(complaint(), {name, "finite"});
   }
 }

@@ -53,7 +53,7 @@ struct Loading::Watch {
   // `times` went into that many bytes of a tensor; what else has passed since
   // the last call was for memory.
   void note(
-      const nn::Parameter& p,
+      const nn::Weight& p,
       const io::TensorInfo& t,
       std::size_t bytes,
       LoadTimes times
@@ -78,13 +78,13 @@ struct Loading::Watch {
     }
   }
   // Nothing more is done for it.
-  void finish(const nn::Parameter& p, const io::TensorInfo& t) {
+  void finish(const nn::Weight& p, const io::TensorInfo& t) {
     note(p, t, 0, {});
     for (LoadPart* part : parts_of(p)) ++part->tensors;
   }
 
  private:
-  std::array<LoadPart*, 2> parts_of(const nn::Parameter& p) {
+  std::array<LoadPart*, 2> parts_of(const nn::Weight& p) {
     return {
         &report.shards.back(), &part_named(report.classes, tensor_class(p.name))
     };
@@ -118,7 +118,7 @@ Loading::Loading(
       compute_(compute),
       cpu_(ops::ours({}, compute)) {}
 
-void Loading::add(nn::Parameter& p) {
+void Loading::add(nn::Weight& p) {
   const StoredMatrix m = find_stored(source_, p.name);
   check_stored(m, p.shape, p.transposed);
   for (const auto* t : {m.codes, m.scales, m.biases}) {
@@ -140,19 +140,19 @@ std::vector<std::string> Loading::unused() const {
 // Whether plain rows are held even of what is quantised: of the table that is
 // gathered from and, where adapters are trained, of the head, which the fused
 // loss reads.
-bool Loading::reads_rows(const nn::Parameter& p) const {
+bool Loading::reads_rows(const nn::Weight& p) const {
   return &p == &decoder_.embedding() ||
          (options_.use == Use::frozen_base && &p == &decoder_.head());
 }
 
 // Vectors are float32 whatever the products are.
-mx::Dtype Loading::dtype_for(const nn::Parameter& p) const {
+mx::Dtype Loading::dtype_for(const nn::Weight& p) const {
   const bool wide = options_.use == Use::training || p.shape.size() == 1;
   return wide ? mx::float32 : compute_;
 }
 
 // Whether it is rounded to options.quantize.
-bool Loading::rounds(const nn::Parameter& p) const {
+bool Loading::rounds(const nn::Weight& p) const {
   if (!options_.quantize || !p.matrix || p.trainable) return false;
   if (options_.use == Use::training) return false;
   return p.shape[1] % options_.quantize->block_columns() == 0;
@@ -171,7 +171,7 @@ std::map<std::string, kernels::QuantFormat> Loading::quantized() const {
   return formats;
 }
 
-WeightForms Loading::forms(const nn::Parameter& p) const {
+WeightForms Loading::forms(const nn::Weight& p) const {
   WeightForms f;
   // The fused loss takes the head, and the embedding is gathered from, as
   // plain rows; other frozen matrices are only packed.
@@ -299,25 +299,28 @@ void Loading::fill_dense(
     io::SliceReader& reader,
     Watch& watch
 ) {
-  nn::Parameter& p = *job.p;
+  nn::Weight& p = *job.p;
   WeightFill fill(p, *job.stored.codes, forms(p));
   fill_rows(job, reader, watch, fill);
   fill.finish();
   if (!cpu_ && rounds(p)) {
     auto weight = std::make_shared<const ops::QuantizedWeight>(
-        ops::QuantizedWeight::quantize(p.value, *options_.quantize)
+        ops::QuantizedWeight::quantize(p.value(), *options_.quantize)
     );
-    auto value = mx::astype(p.value, dtype_for(p));
+    auto value = mx::astype(p.value(), dtype_for(p));
     if (reads_rows(p)) value.eval();
-    p.set(std::move(weight));
-    if (reads_rows(p)) p.set(std::move(value));
+    if (reads_rows(p)) {
+      p.set(std::move(weight), std::move(value));
+    } else {
+      p.set(std::move(weight));
+    }
   }
   const bool asked = options_.quantize && p.matrix && !p.trainable &&
                      options_.use != Use::training;
-  if (asked && !p.quantized) report_.kept_dense.push_back(p.name);
+  if (asked && !p.quantized()) report_.kept_dense.push_back(p.name);
 }
 
-bool Loading::keeps_quantized(const nn::Parameter& p) const {
+bool Loading::keeps_quantized(const nn::Weight& p) const {
   return options_.keep_quantized && p.matrix && options_.use != Use::training;
 }
 
@@ -328,7 +331,7 @@ void Loading::fill_stored(
     io::SliceReader& reader,
     Watch& watch
 ) {
-  nn::Parameter& p = *job.p;
+  nn::Weight& p = *job.p;
   const StoredMatrix& m = job.stored;
   StoredFill::Forms forms{.quantized = keeps_quantized(p)};
   if (reads_rows(p) || !forms.quantized) forms.value = dtype_for(p);

@@ -30,7 +30,7 @@ class Loading {
 
   // Looks the parameter's tensors up and checks them against its shape; nothing
   // is read. Throws FormatError.
-  void add(nn::Parameter& p);
+  void add(nn::Weight& p);
   // Reads everything that was added, in the order of the files.
   void run();
 
@@ -42,11 +42,11 @@ class Loading {
   std::map<std::string, kernels::QuantFormat> quantized() const;
 
   // How a dense parameter will be held.
-  WeightForms forms(const nn::Parameter& p) const;
+  WeightForms forms(const nn::Weight& p) const;
 
  private:
   struct Job {
-    nn::Parameter* p;
+    nn::Weight* p;
     StoredMatrix stored;
   };
   struct Watch;
@@ -61,12 +61,12 @@ class Loading {
   std::size_t total_ = 0;
   LoadReport report_;
 
-  bool reads_rows(const nn::Parameter& p) const;
-  bool rounds(const nn::Parameter& p) const;
-  mx::Dtype dtype_for(const nn::Parameter& p) const;
+  bool reads_rows(const nn::Weight& p) const;
+  bool rounds(const nn::Weight& p) const;
+  mx::Dtype dtype_for(const nn::Weight& p) const;
   std::vector<io::Slice> slices_of(const Job& job) const;
   io::ReadMode choose_mode();
-  bool keeps_quantized(const nn::Parameter& p) const;
+  bool keeps_quantized(const nn::Weight& p) const;
   template <class Fill>
   void fill_rows(
       const Job& job,

@@ -83,7 +83,7 @@ std::string type_name(mx::Dtype type) {
   return type == mx::bfloat16 ? "bf16" : "f32";
 }
 
-void write_parameter(io::PackedFileWriter& writer, const nn::Parameter& p) {
+void write_parameter(io::PackedFileWriter& writer, const nn::Weight& p) {
   io::PackedEntry e{.name = p.name};
   e.shape.assign(p.shape.begin(), p.shape.end());
   for (HeldForm& held : held_forms(p)) {
@@ -93,9 +93,10 @@ void write_parameter(io::PackedFileWriter& writer, const nn::Parameter& p) {
   }
 }
 
-bool storable(const nn::Parameter& p) {
-  if (!p.filled || (p.packed && p.packed->backward() != nullptr)) return false;
-  return !p.quantized || p.quantized->packed();
+bool storable(const nn::Weight& p) {
+  if (!p.filled() || (p.packed() && p.packed()->backward() != nullptr))
+    return false;
+  return !p.quantized() || p.quantized()->packed();
 }
 
 // Of a file that cannot be read nothing is known, and it is listed all the
@@ -247,7 +248,7 @@ std::string PackedCache::store(
     const std::function<void()>& check
 ) const {
   const auto parameters = model.decoder->parameters().all();
-  for (const nn::Parameter* p : parameters) {
+  for (const nn::Weight* p : parameters) {
     if (storable(*p)) continue;
     throw UsageError(
         "[models.PackedCache] " + p->name +
@@ -271,7 +272,7 @@ std::string PackedCache::store(
   }
   const std::string path = pack_path(content.hex(), variant);
   io::PackedFileWriter writer(path);
-  for (const nn::Parameter* p : parameters) {
+  for (const nn::Weight* p : parameters) {
     check();
     write_parameter(writer, *p);
   }

@@ -26,7 +26,7 @@ class Filling {
     }
   }
 
-  void fill(nn::Parameter& p) {
+  void fill(nn::Weight& p) {
     const auto at = entries_.find(p.name);
     if (at == entries_.end()) {
       throw FormatError::at(
@@ -34,25 +34,28 @@ class Filling {
       );
     }
     const std::vector<std::int64_t> shape(p.shape.begin(), p.shape.end());
-    const PackedEntry* value = nullptr;
+    std::optional<mx::array> value;
+    std::shared_ptr<ops::PackedWeight> panels;
+    std::shared_ptr<const ops::QuantizedWeight> codes;
     for (const PackedEntry* e : at->second) {
       if (e->shape != shape) refuse(*e, "is not of the model's shape");
       if (e->form == "value") {
-        value = e;
+        value = plain(*e, p.shape);
       } else if (e->form == "packed") {
-        p.packed = packed(*e);
+        panels = packed(*e);
       } else if (e->form == "quantized") {
-        p.set(quantized(*e));
+        codes = quantized(*e);
       } else {
         refuse(*e, "has an unknown form");
       }
     }
-    if (value != nullptr) {
-      p.set(plain(*value, p.shape));
+    if (codes) {
+      p.set(std::move(codes), std::move(value));
+    } else if (value) {
+      p.set(std::move(*value), std::move(panels));
     } else {
-      p.drop_value();
+      p.set(std::move(panels));
     }
-    p.filled = true;
   }
 
  private:
@@ -149,7 +152,7 @@ void fill_from_packed(
     Decoder& decoder
 ) {
   Filling filling(file);
-  for (nn::Parameter* p : decoder.parameters().all()) filling.fill(*p);
+  for (nn::Weight* p : decoder.parameters().all()) filling.fill(*p);
 }
 
 }  // namespace hearth::models

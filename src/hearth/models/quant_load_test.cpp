@@ -36,7 +36,7 @@ class QuantLoad : public testing::Test {
     s.dim = 256, s.layers = 2, s.heads = 4, s.ffn = 768;
     const auto described = new_model(s, 3000, 64);
     Decoder model(described);
-    for (nn::Parameter* p : model.parameters().all()) {
+    for (nn::Weight* p : model.parameters().all()) {
       nn::initialize(*p, 9, 1);
     }
     io::HfFolderOptions options;
@@ -66,14 +66,14 @@ TEST_F(QuantLoad, IsTheSameAsRoundingTheWholeMatrix) {
     const auto format = parse_quant_target(name);
     const auto rounded = load({.quantize = format});
     int matrices = 0;
-    for (const nn::Parameter* p : rounded.decoder->parameters().all()) {
+    for (const nn::Weight* p : rounded.decoder->parameters().all()) {
       if (!p->matrix) continue;
-      ASSERT_TRUE(p->quantized) << p->name;
-      EXPECT_EQ(p->quantized->format(), *format) << p->name;
+      ASSERT_TRUE(p->quantized()) << p->name;
+      EXPECT_EQ(p->quantized()->format(), *format) << p->name;
       const auto whole = ops::QuantizedWeight::quantize(
           read_parameter(*plain.source, *p), *format
       );
-      EXPECT_EQ(bytes_of(*p->quantized->packed()), bytes_of(*whole.packed()))
+      EXPECT_EQ(bytes_of(*p->quantized()->packed()), bytes_of(*whole.packed()))
           << name << " " << p->name;
       ++matrices;
     }
@@ -84,12 +84,12 @@ TEST_F(QuantLoad, IsTheSameAsRoundingTheWholeMatrix) {
 // As adapters are trained over them.
 void expect_halves(const LoadedModel& model) {
   int held = 0;
-  for (const nn::Parameter* p : model.decoder->parameters().all()) {
-    if (!p->matrix || p->value.size() == 0) continue;
-    ASSERT_EQ(p->value.dtype(), mx::float16) << p->name;
+  for (const nn::Weight* p : model.decoder->parameters().all()) {
+    if (!p->matrix || p->value().size() == 0) continue;
+    ASSERT_EQ(p->value().dtype(), mx::float16) << p->name;
     auto want = mx::astype(read_parameter(*model.source, *p), mx::float16);
     want.eval();
-    EXPECT_EQ(bytes_of(p->value), bytes_of(want)) << p->name;
+    EXPECT_EQ(bytes_of(p->value()), bytes_of(want)) << p->name;
     ++held;
   }
   EXPECT_GT(held, 0);
@@ -108,12 +108,12 @@ TEST_F(QuantLoad, RoundingDoesNotDependOnThePrecision) {
   const auto wide = load(options);
   expect_halves(half);
   for (std::size_t i = 0; i < wide.decoder->parameters().all().size(); ++i) {
-    const nn::Parameter& a = *half.decoder->parameters().all()[i];
-    const nn::Parameter& b = *wide.decoder->parameters().all()[i];
-    if (!b.quantized) continue;
-    ASSERT_TRUE(a.quantized) << a.name;
+    const nn::Weight& a = *half.decoder->parameters().all()[i];
+    const nn::Weight& b = *wide.decoder->parameters().all()[i];
+    if (!b.quantized()) continue;
+    ASSERT_TRUE(a.quantized()) << a.name;
     EXPECT_EQ(
-        bytes_of(*a.quantized->packed()), bytes_of(*b.quantized->packed())
+        bytes_of(*a.quantized()->packed()), bytes_of(*b.quantized()->packed())
     ) << a.name;
   }
 }
@@ -129,15 +129,15 @@ TEST_F(QuantLoad, EveryWayToReadGivesTheSameBytes) {
     const auto b = read.decoder->parameters().all();
     ASSERT_EQ(a.size(), b.size());
     for (std::size_t i = 0; i < a.size(); ++i) {
-      ASSERT_EQ(a[i]->value.nbytes(), b[i]->value.nbytes()) << a[i]->name;
-      EXPECT_EQ(bytes_of(a[i]->value), bytes_of(b[i]->value)) << a[i]->name;
-      ASSERT_EQ(a[i]->packed == nullptr, b[i]->packed == nullptr);
-      if (!a[i]->packed) continue;
-      ASSERT_EQ(a[i]->packed->bytes(), b[i]->packed->bytes());
+      ASSERT_EQ(a[i]->value().nbytes(), b[i]->value().nbytes()) << a[i]->name;
+      EXPECT_EQ(bytes_of(a[i]->value()), bytes_of(b[i]->value())) << a[i]->name;
+      ASSERT_EQ(a[i]->packed() == nullptr, b[i]->packed() == nullptr);
+      if (!a[i]->packed()) continue;
+      ASSERT_EQ(a[i]->packed()->bytes(), b[i]->packed()->bytes());
       EXPECT_EQ(
           std::memcmp(
-              a[i]->packed->forward(), b[i]->packed->forward(),
-              a[i]->packed->bytes()
+              a[i]->packed()->forward(), b[i]->packed()->forward(),
+              a[i]->packed()->bytes()
           ),
           0
       ) << a[i]->name;
@@ -185,7 +185,7 @@ class StoredLoad : public QuantLoad {
     Json config = plain.source->config();
     config["quantization"] = {{"bits", 4}, {"group_size", 64}};
     std::vector<io::TensorToWrite> tensors;
-    for (const nn::Parameter* p : plain.decoder->parameters().all()) {
+    for (const nn::Weight* p : plain.decoder->parameters().all()) {
       if (!p->matrix) {
         tensors.push_back(
             io::copy_of(*plain.source, *plain.source->find(p->name))
@@ -237,10 +237,10 @@ TEST_F(StoredLoad, EveryWayToReadGivesTheFilesArraysBack) {
     EXPECT_EQ(model.report.how, io::name_of(mode));
     EXPECT_EQ(model.report.window > 0, mode != io::ReadMode::mapped);
     int matrices = 0;
-    for (const nn::Parameter* p : model.decoder->parameters().all()) {
+    for (const nn::Weight* p : model.decoder->parameters().all()) {
       if (!p->matrix) continue;
-      ASSERT_TRUE(p->quantized) << p->name;
-      const auto got = p->quantized->arrays();
+      ASSERT_TRUE(p->quantized()) << p->name;
+      const auto got = p->quantized()->arrays();
       const auto& want = arrays.at(p->name);
       EXPECT_EQ(bytes_of(got.codes), bytes_of(want.codes)) << p->name;
       EXPECT_EQ(bytes_of(*got.scales), bytes_of(*want.scales)) << p->name;
@@ -258,9 +258,9 @@ TEST_F(StoredLoad, EveryWayToReadGivesTheFilesArraysBack) {
 TEST_F(StoredLoad, WideningGivesTheSameNumbers) {
   const auto wide =
       load_stored({.compute = mx::float32, .keep_quantized = false});
-  for (const nn::Parameter* p : wide.decoder->parameters().all()) {
-    if (!p->matrix || p->value.size() == 0) continue;
-    EXPECT_EQ(bytes_of(p->value), bytes_of(read_parameter(*wide.source, *p)))
+  for (const nn::Weight* p : wide.decoder->parameters().all()) {
+    if (!p->matrix || p->value().size() == 0) continue;
+    EXPECT_EQ(bytes_of(p->value()), bytes_of(read_parameter(*wide.source, *p)))
         << p->name;
   }
 }
@@ -317,7 +317,7 @@ TEST_F(QuantLoad, WhatTheFormatCannotHoldStaysDense) {
   s.dim = 64, s.layers = 1, s.heads = 4, s.ffn = 172;
   const auto described = new_model(s, 100, 64);
   Decoder decoder(described);
-  for (nn::Parameter* p : decoder.parameters().all()) nn::initialize(*p, 9, 1);
+  for (nn::Weight* p : decoder.parameters().all()) nn::initialize(*p, 9, 1);
   const fs::path odd = folder / "odd";
   io::write_hf_folder(
       odd.string(), config_json(described), Json::object(),

@@ -10,10 +10,11 @@ TEST(QuantizedHead, LogProbsAreThoseOfTheWidenedHead) {
   auto model = load_model(
       HEARTH_SOURCE_DIR "/tests/golden/models/llama2", {.compute = mx::float32}
   );
-  nn::Parameter& head = model.decoder->head();
+  nn::Weight& head = model.decoder->head();
   const auto weight = std::make_shared<const ops::QuantizedWeight>(
       ops::QuantizedWeight::quantize(
-          head.value, ops::QuantFormat::affine(8, 32, kernels::ScaleType::kF32)
+          head.value(),
+          ops::QuantFormat::affine(8, 32, kernels::ScaleType::kF32)
       )
   );
   const auto ids = mx::array({1, 5, 9, 2, 60, 3, 7, 8}, {2, 4}, mx::int32);
@@ -28,7 +29,7 @@ TEST(QuantizedHead, LogProbsAreThoseOfTheWidenedHead) {
   auto want = model.decoder->log_probs(ids, targets, pass);
   want.eval();
   head.set(weight);
-  ASSERT_EQ(head.value.size(), 0u);
+  ASSERT_EQ(head.value().size(), 0u);
   auto got = model.decoder->log_probs(ids, targets, pass);
   got.eval();
   for (int i = 0; i < 8; ++i) {

@@ -27,7 +27,7 @@ io::TensorData bytes_of(mx::array value) {
   return {{bytes, keep->nbytes()}, keep};
 }
 
-io::TensorToWrite described(const nn::Parameter& p, io::TensorType type) {
+io::TensorToWrite described(const nn::Weight& p, io::TensorType type) {
   io::TensorToWrite t;
   t.name = p.name;
   t.type = type;
@@ -36,7 +36,7 @@ io::TensorToWrite described(const nn::Parameter& p, io::TensorType type) {
   return t;
 }
 
-bool is_adapter(const nn::Parameter& p) {
+bool is_adapter(const nn::Weight& p) {
   return p.name.find(".lora_") != std::string::npos;
 }
 
@@ -55,8 +55,8 @@ std::vector<io::TensorToWrite> tensors_to_write(
     mx::Dtype dtype
 ) {
   std::vector<io::TensorToWrite> tensors;
-  for (const nn::Parameter* p : decoder.parameters().all()) {
-    if (p->value.size() != p->elements()) {
+  for (const nn::Weight* p : decoder.parameters().all()) {
+    if (p->value().size() != p->elements()) {
       throw UsageError(
           "[models.tensors_to_write] " + p->name +
           " must be dense to be written"
@@ -66,7 +66,7 @@ std::vector<io::TensorToWrite> tensors_to_write(
         *p, dtype == mx::float32 ? io::TensorType::f32 : io::TensorType::bf16
     );
     t.data = [p, dtype] {
-      return bytes_of(stored_form(p->value, p->transposed, dtype));
+      return bytes_of(stored_form(p->value(), p->transposed, dtype));
     };
     tensors.push_back(std::move(t));
   }
@@ -80,12 +80,12 @@ std::vector<io::TensorToWrite> tensors_to_write(
   const auto dtype = type == io::TensorType::f32    ? mx::float32
                      : type == io::TensorType::bf16 ? mx::bfloat16
                                                     : mx::float16;
-  std::map<const nn::Parameter*, const nn::Lora*> adapters;
+  std::map<const nn::Weight*, const nn::Lora*> adapters;
   for (const nn::Linear* linear : model.decoder->linears()) {
     if (linear->lora()) adapters[&linear->weight()] = linear->lora();
   }
   std::vector<io::TensorToWrite> tensors;
-  for (const nn::Parameter* p : model.decoder->parameters().all()) {
+  for (const nn::Weight* p : model.decoder->parameters().all()) {
     if (is_adapter(*p)) continue;
     const auto at = adapters.find(p);
     const nn::Lora* lora = at == adapters.end() ? nullptr : at->second;

@@ -29,7 +29,7 @@ void expect_round_trip(const ModelSection& section, mx::Dtype dtype) {
   const Folder folder;
   const auto config = new_model(section, 100, 64);
   const Decoder made(config);
-  for (nn::Parameter* p : made.parameters().all()) nn::initialize(*p, 9, 2);
+  for (nn::Weight* p : made.parameters().all()) nn::initialize(*p, 9, 2);
   io::HfFolderOptions options;
   options.shard_bytes = 20000;
   io::write_hf_folder(
@@ -47,8 +47,9 @@ void expect_round_trip(const ModelSection& section, mx::Dtype dtype) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i]->name, b[i]->name);
     ASSERT_EQ(a[i]->shape, b[i]->shape) << a[i]->name;
-    const auto want = mx::astype(mx::astype(a[i]->value, dtype), mx::float32);
-    EXPECT_TRUE(mx::array_equal(want, b[i]->value).item<bool>()) << a[i]->name;
+    const auto want = mx::astype(mx::astype(a[i]->value(), dtype), mx::float32);
+    EXPECT_TRUE(mx::array_equal(want, b[i]->value()).item<bool>())
+        << a[i]->name;
   }
 }
 

@@ -237,21 +237,23 @@ void StoredFill::widen(const Block& b) {
   }
 }
 
-void StoredFill::finish(nn::Parameter& p) {
-  if (packed_) p.set(packed_->finish());
-  if (arrays_) {
-    p.set(
-        std::make_shared<const ops::QuantizedWeight>(
-            format_, static_cast<int>(cols_), *arrays_
-        )
-    );
-  }
-  if (!value_) return;
-  if (half_) {
+void StoredFill::finish(nn::Weight& p) {
+  if (value_ && half_) {
     value_ = mx::astype(*value_, mx::float16);
     value_->eval();
   }
-  p.set(std::move(*value_));
+  if (packed_) {
+    p.set(packed_->finish(), std::move(value_));
+  } else if (arrays_) {
+    p.set(
+        std::make_shared<const ops::QuantizedWeight>(
+            format_, static_cast<int>(cols_), *arrays_
+        ),
+        std::move(value_)
+    );
+  } else if (value_) {
+    p.set(std::move(*value_));
+  }
 }
 
 mx::array read_widened(
@@ -263,10 +265,9 @@ mx::array read_widened(
   StoredFill fill(source, m, shape, {.value = dtype});
   const auto codes = source.data(*m.codes);
   fill.rows(0, shape.at(0), codes.bytes.data());
-  nn::Parameter p;
-  p.shape = shape;
+  nn::Weight p({.shape = shape});
   fill.finish(p);
-  return p.value;
+  return p.value();
 }
 
 }  // namespace hearth::models

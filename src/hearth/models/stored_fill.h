@@ -33,7 +33,7 @@ class StoredFill {
   // or bias among them is not finite.
   void rows(long begin, long end, const std::byte* codes);
   // Puts the forms into the parameter.
-  void finish(nn::Parameter& p);
+  void finish(nn::Weight& p);
 
   const FillTimes& times() const { return times_; }
   // Seconds for which scales and biases were waited for.

@@ -143,14 +143,12 @@ mx::array read_dense(
     mx::Dtype dtype
 ) {
   check_shape(t, shape, transposed);
-  nn::Parameter p;
-  p.shape = shape;
-  p.transposed = transposed;
+  nn::Weight p({.shape = shape, .transposed = transposed});
   WeightFill fill(p, t, {.value = dtype});
   const auto data = source.data(t);
   fill.rows(0, shape.at(0), data.bytes.data());
   fill.finish();
-  return p.value;
+  return p.value();
 }
 
 }  // namespace hearth::models

@@ -81,7 +81,7 @@ struct WeightFill::Block {
 };
 
 WeightFill::WeightFill(
-    nn::Parameter& p,
+    nn::Weight& p,
     const io::TensorInfo& tensor,
     const WeightForms& forms
 )
@@ -274,14 +274,13 @@ bool WeightFill::fill_block(const Block& b, FillTimes& times) {
 
 void WeightFill::finish() {
   scratch_.clear();
-  if (quantized_) p_.set(quantized_->finish());
-  p_.packed = std::move(packed_);
-  if (value_) {
-    p_.set(std::move(*value_));
-  } else if (!p_.quantized) {
-    p_.drop_value();
+  if (quantized_) {
+    p_.set(quantized_->finish(), std::move(value_));
+  } else if (value_) {
+    p_.set(std::move(*value_), std::move(packed_));
+  } else {
+    p_.set(std::move(packed_));
   }
-  p_.filled = true;
 }
 
 }  // namespace hearth::models

@@ -9,7 +9,7 @@
 
 #include "hearth/base/aligned_buffer.h"
 #include "hearth/io/model_source.h"
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/ops/quantized_linear/fill.h"
 
 namespace hearth::models {
@@ -37,7 +37,7 @@ class WeightFill {
   // turned against the parameter, all its rows come at once. Throws
   // FormatError for another type, OutOfMemory.
   WeightFill(
-      nn::Parameter& p,
+      nn::Weight& p,
       const io::TensorInfo& tensor,
       const WeightForms& forms
   );
@@ -56,7 +56,7 @@ class WeightFill {
  private:
   struct Block;
 
-  nn::Parameter& p_;
+  nn::Weight& p_;
   const io::TensorInfo& tensor_;
   long rows_, cols_;
   std::size_t item_, row_bytes_;

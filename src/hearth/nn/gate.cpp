@@ -102,7 +102,7 @@ bool Gate::scheduled() const {
 }
 
 mx::array Gate::alpha(const mx::array& x) const {
-  if (raw_ != nullptr) return mx::sigmoid(mx::reshape(raw_->value, {}));
+  if (raw_ != nullptr) return mx::sigmoid(mx::reshape(raw_->value(), {}));
   if (config_.alpha != "entropy" && config_.alpha != "confidence") {
     return scheduled_;
   }
@@ -143,7 +143,7 @@ mx::array Gate::operator()(
   }
   // z sigmoid(beta z): the op has beta as a constant, so a learnt one is
   // written out.
-  const auto beta = mx::astype(mx::reshape(beta_->value, {}), gate.dtype());
+  const auto beta = mx::astype(mx::reshape(beta_->value(), {}), gate.dtype());
   const auto act = mx::multiply(gate, mx::sigmoid(mx::multiply(gate, beta)));
   const auto a = mx::astype(alpha(x), gate.dtype());
   return mx::multiply(

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "hearth/base/config.h"
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/ops/gate/op.h"
 
 namespace hearth::nn {
@@ -55,8 +55,8 @@ class Gate {
 
  private:
   GateConfig config_;
-  Parameter* raw_ = nullptr;   // learnt alpha before the sigmoid
-  Parameter* beta_ = nullptr;  // learnt
+  Weight* raw_ = nullptr;   // learnt alpha before the sigmoid
+  Weight* beta_ = nullptr;  // learnt
   std::int64_t step_ = 0;
   mx::array scheduled_{1.0f};
 };

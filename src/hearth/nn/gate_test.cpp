@@ -63,7 +63,7 @@ void expect_gate(const Gate& gate, const Function& act, double alpha) {
 
 Gate make(ParameterSet& set, const GateConfig& config) {
   Gate gate(set, "mlp", config);
-  for (Parameter* p : set.all()) initialize(*p, 1, 1);
+  for (Weight* p : set.all()) initialize(*p, 1, 1);
   return gate;
 }
 

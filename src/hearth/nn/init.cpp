@@ -29,7 +29,7 @@ void fill(float* to, std::size_t count, RandomKey key, Draw draw) {
 
 }  // namespace
 
-void initialize(Parameter& p, std::uint64_t seed, int layers) {
+void initialize(Weight& p, std::uint64_t seed, int layers) {
   auto leaf =
       ops::make_leaf(p.shape, mx::float32, MemoryZone::named("weights"));
   float* to = leaf.data<float>();

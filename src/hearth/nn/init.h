@@ -9,11 +9,11 @@
 //   uniform_fan_in  U(-a, a) with a = 1 / sqrt(inputs): a LoRA's A, as PEFT
 #include <cstdint>
 
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 
 namespace hearth::nn {
 
 // Fills p with a float32 leaf.
-void initialize(Parameter& p, std::uint64_t seed, int layers);
+void initialize(Weight& p, std::uint64_t seed, int layers);
 
 }  // namespace hearth::nn

@@ -15,22 +15,22 @@ mx::array add_bias(const mx::array& y, const std::optional<mx::array>& bias) {
 
 mx::array multiply(
     const mx::array& x,
-    const Parameter& weight,
+    const Weight& weight,
     const std::optional<mx::array>& bias,
     const Pass& pass
 ) {
   // Rounded weights are not multiplied in float16.
-  if (weight.quantized && x.dtype() == mx::float16) {
+  if (weight.quantized() && x.dtype() == mx::float16) {
     const auto wide = mx::astype(x, mx::float32);
     return mx::astype(multiply(wide, weight, bias, pass), mx::float16);
   }
-  if (weight.quantized) {
+  if (weight.quantized()) {
     return add_bias(
-        ops::quantized_linear(x, *weight.quantized, pass.quantized), bias
+        ops::quantized_linear(x, *weight.quantized(), pass.quantized), bias
     );
   }
-  if (weight.value.size() == 0) return ops::linear(x, weight.packed, bias);
-  return ops::linear(x, weight.value, bias, weight.packed);
+  if (weight.value().size() == 0) return ops::linear(x, weight.packed(), bias);
+  return ops::linear(x, weight.value(), bias, weight.packed());
 }
 
 Linear::Linear(
@@ -61,7 +61,7 @@ const Lora* Linear::adapter(const Pass& pass) const {
 
 mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   std::optional<mx::array> bias;
-  if (bias_ != nullptr) bias = bias_->value;
+  if (bias_ != nullptr) bias = bias_->value();
   const Lora* lora = adapter(pass);
   const bool homed = pass.training && weight_->home;
   if (lora == nullptr && !homed) return multiply(x, *weight_, bias, pass);
@@ -77,10 +77,10 @@ mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
 }
 
 std::optional<ops::LinearPart> Linear::part(const Pass& pass) const {
-  if (weight_->quantized) return {};
-  ops::LinearPart out{{}, {}, weight_->packed, {}, weight_->home};
-  if (weight_->value.size() > 0) out.w = weight_->value;
-  if (bias_ != nullptr) out.bias = bias_->value;
+  if (weight_->quantized()) return {};
+  ops::LinearPart out{{}, {}, weight_->packed(), {}, weight_->home};
+  if (weight_->value().size() > 0) out.w = weight_->value();
+  if (bias_ != nullptr) out.bias = bias_->value();
   if (const Lora* lora = adapter(pass)) {
     out.adapter = lora->low_rank(pass);
     if (!out.adapter) return {};
@@ -115,11 +115,11 @@ mx::array Linear::gated(
     ops::Activation act,
     const Pass& pass
 ) const {
-  const bool dense = !weight_->quantized && weight_->value.size() > 0;
+  const bool dense = !weight_->quantized() && weight_->value().size() > 0;
   if (pass.training || !dense || bias_ != nullptr || adapter(pass) != nullptr) {
     return ops::gated_mlp_activation(gate, (*this)(x, pass), act);
   }
-  return ops::linear_gated(gate, x, weight_->value, act, weight_->packed);
+  return ops::linear_gated(gate, x, weight_->value(), act, weight_->packed());
 }
 
 Lora& Linear::attach(

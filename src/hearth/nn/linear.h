@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hearth/nn/lora.h"
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/nn/pass.h"
 #include "hearth/ops/gate/op.h"
 
@@ -44,8 +44,8 @@ class Linear {
   std::optional<ops::LinearPart> part(const Pass& pass) const;
 
   const std::string& name() const { return name_; }
-  Parameter& weight() const { return *weight_; }
-  Parameter* bias() const { return bias_; }
+  Weight& weight() const { return *weight_; }
+  Weight* bias() const { return bias_; }
   Lora* lora() const { return lora_.get(); }
   Lora& attach(
       ParameterSet& set,
@@ -58,8 +58,8 @@ class Linear {
 
  private:
   std::string name_;
-  Parameter* weight_;
-  Parameter* bias_ = nullptr;
+  Weight* weight_;
+  Weight* bias_ = nullptr;
   std::unique_ptr<Lora> lora_;
   bool merged_ = false;
 
@@ -77,7 +77,7 @@ std::vector<mx::array> project(
 // x W^T of a parameter in whichever form it is held.
 mx::array multiply(
     const mx::array& x,
-    const Parameter& weight,
+    const Weight& weight,
     const std::optional<mx::array>& bias,
     const Pass& pass
 );

@@ -11,12 +11,12 @@ namespace {
 TEST(Linear, RoundedWeightsAreMultipliedInFloat16) {
   ParameterSet set;
   const Linear layer(set, "layer", {.in = 64, .out = 10});
-  Parameter& weight = *set.all().front();
+  Weight& weight = *set.all().front();
   initialize(weight, 3, 1);
   weight.set(
       std::make_shared<const ops::QuantizedWeight>(
           ops::QuantizedWeight::quantize(
-              weight.value, ops::QuantFormat::parse("q8_0")
+              weight.value(), ops::QuantFormat::parse("q8_0")
           )
       )
   );

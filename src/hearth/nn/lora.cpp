@@ -40,7 +40,7 @@ void LoraConfig::form_fields(FieldVisitor& v) {
 
 Lora::Lora(
     ParameterSet& set,
-    const Parameter& weight,
+    const Weight& weight,
     const LoraConfig& config,
     std::uint64_t index
 )
@@ -75,7 +75,7 @@ void Lora::start_magnitude() {
   auto norms = mx::contiguous(mx::astype(*base_norms_, mx::float32));
   norms.eval();
   std::copy_n(
-      norms.data<float>(), norms.size(), magnitude_->value.data<float>()
+      norms.data<float>(), norms.size(), magnitude_->value().data<float>()
   );
 }
 
@@ -83,12 +83,12 @@ void Lora::start_magnitude() {
 //   |W|^2 + 2 s W.(BA) + s^2 |BA|^2,
 // and both later terms are products of rank width: W.(BA) = B.(W A^T) and
 // |BA|^2 = B.(B A A^T), so W is never made dense.
-mx::array Lora::row_gain(const Parameter& weight, const Pass& pass) const {
+mx::array Lora::row_gain(const Weight& weight, const Pass& pass) const {
   if (!base_norms_) {
     throw Error("[nn.Lora] the base's row norms of " + layer_ + " are not set");
   }
-  const auto a = mx::stop_gradient(a_->value);
-  const auto b = mx::stop_gradient(b_->value);
+  const auto a = mx::stop_gradient(a_->value());
+  const auto b = mx::stop_gradient(b_->value());
   const float s = config_.scale();
   const auto wa = mx::transpose(
       mx::astype(
@@ -104,7 +104,7 @@ mx::array Lora::row_gain(const Parameter& weight, const Pass& pass) const {
       )
   );
   return mx::divide(
-      magnitude_->value,
+      magnitude_->value(),
       mx::stop_gradient(mx::sqrt(mx::maximum(square, mx::array(1e-12f))))
   );
 }
@@ -115,14 +115,14 @@ bool Lora::drops(const Pass& pass) const {
 
 std::optional<ops::LowRank> Lora::low_rank(const Pass& pass) const {
   if (scales_rows() || drops(pass)) return {};
-  return ops::LowRank{a_->value,  b_->value, config_.scale(), a_->packed,
-                      b_->packed, a_->home,  b_->home};
+  return ops::LowRank{a_->value(),  b_->value(), config_.scale(), a_->packed(),
+                      b_->packed(), a_->home,    b_->home};
 }
 
 mx::array Lora::operator()(
     const mx::array& x,
     const mx::array& y,
-    const Parameter& weight,
+    const Weight& weight,
     const Pass& pass
 ) const {
   auto in = x;
@@ -131,8 +131,9 @@ mx::array Lora::operator()(
         x, *pass.noise, index_, static_cast<float>(config_.dropout)
     );
   }
-  const auto inner = ops::linear(in, a_->value, {}, a_->packed);
-  auto sum = ops::linear_add(y, inner, b_->value, config_.scale(), b_->packed);
+  const auto inner = ops::linear(in, a_->value(), {}, a_->packed());
+  auto sum =
+      ops::linear_add(y, inner, b_->value(), config_.scale(), b_->packed());
   if (magnitude_ == nullptr) return sum;
   return mx::multiply(sum, mx::astype(row_gain(weight, pass), sum.dtype()));
 }
@@ -143,8 +144,8 @@ const Lora* LoraSet::of(std::string_view layer) const {
 }
 
 mx::array Lora::delta() const {
-  const auto at = mx::contiguous(mx::transpose(a_->value));
-  return mx::multiply(ops::linear(b_->value, at), mx::array(config_.scale()));
+  const auto at = mx::contiguous(mx::transpose(a_->value()));
+  return mx::multiply(ops::linear(b_->value(), at), mx::array(config_.scale()));
 }
 
 mx::array Lora::merged(const mx::array& base) const {
@@ -152,7 +153,7 @@ mx::array Lora::merged(const mx::array& base) const {
   if (magnitude_ == nullptr) return sum;
   const auto norms = mx::sqrt(mx::sum(mx::square(sum), -1, true));
   return mx::multiply(
-      sum, mx::divide(mx::expand_dims(magnitude_->value, 1), norms)
+      sum, mx::divide(mx::expand_dims(magnitude_->value(), 1), norms)
   );
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hearth/base/config.h"
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/nn/pass.h"
 #include "hearth/ops/linears/op.h"
 
@@ -33,7 +33,7 @@ class Lora {
   // the layers apart. Adds its parameters, trainable, to the set.
   Lora(
       ParameterSet& set,
-      const Parameter& weight,
+      const Weight& weight,
       const LoraConfig& config,
       std::uint64_t index
   );
@@ -43,7 +43,7 @@ class Lora {
   mx::array operator()(
       const mx::array& x,
       const mx::array& y,
-      const Parameter& weight,
+      const Weight& weight,
       const Pass& pass
   ) const;
 
@@ -75,11 +75,11 @@ class Lora {
   LoraConfig config_;
   std::string layer_;
   std::uint64_t index_;
-  Parameter *a_, *b_;
-  Parameter* magnitude_ = nullptr;
+  Weight *a_, *b_;
+  Weight* magnitude_ = nullptr;
   std::optional<mx::array> base_norms_;
 
-  mx::array row_gain(const Parameter& weight, const Pass& pass) const;
+  mx::array row_gain(const Weight& weight, const Pass& pass) const;
   bool drops(const Pass& pass) const;
 };
 

@@ -15,7 +15,7 @@ mx::array output_of(std::uint64_t index, const mx::array& x, const Pass& pass) {
   LoraConfig config;
   config.rank = 4, config.dropout = 0.5;
   layer.attach(set, config, index);
-  for (Parameter* p : set.all()) {
+  for (Weight* p : set.all()) {
     initialize(*p, 3, 1);
     if (p->init == Init::zeros) p->set(mx::ones(p->shape));
   }

@@ -67,7 +67,7 @@ mx::array Mlp::activated_down(
   if (!again) return run(before);
   // Of the product that is differentiated nothing is computed again but what it
   // reads. That waits for the gradient, lest it be made in the forward pass.
-  std::vector<Parameter*> own{&down_->weight()};
+  std::vector<Weight*> own{&down_->weight()};
   if (down_->bias() != nullptr) own.push_back(down_->bias());
   const auto kept = static_cast<std::ptrdiff_t>(before.size());
   const auto whole = [run, own, kept](const std::vector<mx::array>& v) {
@@ -76,7 +76,7 @@ mx::array Mlp::activated_down(
     return std::vector<mx::array>{run({v.begin(), v.begin() + kept})};
   };
   std::vector<mx::array> arguments = before;
-  for (const Parameter* p : own) arguments.push_back(p->value);
+  for (const Weight* p : own) arguments.push_back(p->value());
   return mx::custom_vjp(whole, [whole](const auto& v, const auto& ct, auto&&) {
     return mx::vjp(whole, mx::depends(v, ct), ct).second;
   })(arguments)[0];

@@ -24,10 +24,10 @@ MlpRun run(const MlpConfig& config, bool again, int count = 2) {
   std::vector<mx::array> arguments{
       mx::random::normal({64, config.dim}, mx::float32, mx::random::key(1))
   };
-  for (Parameter* p : set.all()) {
+  for (Weight* p : set.all()) {
     initialize(*p, 5, 2);
     p->trainable = true;
-    arguments.push_back(p->value);
+    arguments.push_back(p->value());
   }
   Pass pass;
   pass.training = true;

@@ -2,7 +2,7 @@
 // RMS norm and layer norm as modules.
 #include <string>
 
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 
 namespace hearth::nn {
 
@@ -34,8 +34,8 @@ class Norm {
 
  private:
   NormConfig config_;
-  Parameter* weight_;
-  Parameter* bias_ = nullptr;
+  Weight* weight_;
+  Weight* bias_ = nullptr;
   mx::array scale() const;
 };
 

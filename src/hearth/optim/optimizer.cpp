@@ -28,12 +28,12 @@ bool matches_any(
   });
 }
 
-bool is_embedding(const nn::Parameter& p) {
+bool is_embedding(const nn::Weight& p) {
   static const std::vector<std::string> names = {"embed_tokens", "wte", "wpe"};
   return matches_any(names, p.name);
 }
 
-double decay_of(const OptimConfig& c, const nn::Parameter& p) {
+double decay_of(const OptimConfig& c, const nn::Weight& p) {
   const bool none = p.shape.size() < 2 ||
                     (!c.decay_embeddings && is_embedding(p)) ||
                     matches_any(c.no_decay, p.name);
@@ -42,7 +42,7 @@ double decay_of(const OptimConfig& c, const nn::Parameter& p) {
 
 std::unique_ptr<UpdateRule> rule_for(
     const OptimConfig& c,
-    const nn::Parameter& p
+    const nn::Weight& p
 ) {
   if (c.name == "adamw") return make_adamw(c, p.shape);
   if (c.name == "lion") return make_lion(c, p.shape);
@@ -61,10 +61,10 @@ std::unique_ptr<UpdateRule> rule_for(
   );
 }
 
-void require_master(const nn::Parameter& p) {
-  if (p.filled && p.value.dtype() == mx::float32 &&
-      p.value.shape() == p.shape && p.value.is_available() &&
-      p.value.flags().row_contiguous) {
+void require_master(const nn::Weight& p) {
+  if (p.filled() && p.value().dtype() == mx::float32 &&
+      p.value().shape() == p.shape && p.value().is_available() &&
+      p.value().flags().row_contiguous) {
     return;
   }
   throw UsageError(
@@ -88,24 +88,23 @@ std::size_t grain_of(const ops::PackedWeight& packed) {
 }
 
 ops::Parameter as_step(
-    const nn::Parameter& p,
+    const nn::Weight& p,
     const mx::array& gradient,
     float gradient_scale
 ) {
   ops::Parameter out{
-      .weight = p.value, .gradient = gradient, .gradient_scale = gradient_scale
+      .weight = p.value(),
+      .gradient = gradient,
+      .gradient_scale = gradient_scale
   };
-  if (!p.packed) return out;
-  out.grain = grain_of(*p.packed);
-  const float* weight = p.value.data<float>();
-  out.refresh = [packed = p.packed.get(), weight](
-                    const ops::Execution&, std::size_t begin, std::size_t end
+  if (!p.packed()) return out;
+  out.grain = grain_of(*p.packed());
+  out.refresh = [&p](
+                    const ops::Execution& run, std::size_t begin,
+                    std::size_t end
                 ) {
-    const auto k = static_cast<std::size_t>(packed->k());
-    packed->refresh(
-        weight, kernels::GemmScalar::f32,
-        {static_cast<long>(begin / k), static_cast<long>(end / k)}
-    );
+    const auto k = static_cast<std::size_t>(p.packed()->k());
+    p.refresh(static_cast<long>(begin / k), static_cast<long>(end / k), run);
   };
   return out;
 }
@@ -133,11 +132,11 @@ void* bytes_of(mx::array& a) {
 
 std::unique_ptr<Optimizer> Optimizer::make(
     const OptimConfig& config,
-    const std::vector<nn::Parameter*>& parameters
+    const std::vector<nn::Weight*>& parameters
 ) {
   config.check();
   std::set<std::string_view> names;
-  for (const nn::Parameter* p : parameters) {
+  for (const nn::Weight* p : parameters) {
     require_master(*p);
     if (!names.insert(p->name).second) {
       throw UsageError("[optim.make] two parameters are named " + p->name);
@@ -145,7 +144,7 @@ std::unique_ptr<Optimizer> Optimizer::make(
   }
   auto out = std::make_unique<Optimizer>();
   out->numbers_ = numbers_of(config);
-  for (nn::Parameter* p : parameters) {
+  for (nn::Weight* p : parameters) {
     out->entries_.push_back({p, decay_of(config, *p), rule_for(config, *p)});
   }
   return out;
@@ -169,7 +168,7 @@ void Optimizer::check(std::span<const mx::array> gradients) const {
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const mx::array& g = gradients[i];
-    const nn::Parameter& p = *entries_[i].parameter;
+    const nn::Weight& p = *entries_[i].parameter;
     const bool type = g.dtype() == mx::float32 || g.dtype() == mx::bfloat16;
     if (type && g.shape() == p.shape && g.is_available() &&
         g.flags().row_contiguous) {

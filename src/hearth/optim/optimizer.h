@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/optim/optim_config.h"
 #include "hearth/optim/update_rule.h"
 
@@ -21,7 +21,7 @@ class Optimizer {
   // outlive the optimiser. Throws UsageError or OutOfMemory.
   static std::unique_ptr<Optimizer> make(
       const OptimConfig& config,
-      const std::vector<nn::Parameter*>& parameters
+      const std::vector<nn::Weight*>& parameters
   );
 
   // One update. Gradients are evaluated, float32 or bfloat16, in the order of
@@ -85,7 +85,7 @@ class Optimizer {
 
  private:
   struct Entry {
-    nn::Parameter* parameter;
+    nn::Weight* parameter;
     double decay;
     std::unique_ptr<UpdateRule> rule;
   };

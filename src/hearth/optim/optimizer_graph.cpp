@@ -9,7 +9,7 @@ namespace hearth::optim {
 ops::Arrays Optimizer::arrays() const {
   ops::Arrays out;
   for (const Entry& e : entries_) {
-    out.push_back(e.parameter->value);
+    out.push_back(e.parameter->value());
     for (NamedArray& a : e.rule->state()) out.push_back(std::move(a.array));
   }
   return out;
@@ -61,9 +61,9 @@ void Optimizer::adopt(std::span<const mx::array> after) {
   check_counts(after.size(), entries_.size());
   const auto at = places();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const nn::Parameter& p = *entries_[i].parameter;
+    const nn::Weight& p = *entries_[i].parameter;
     const mx::array& master = after[at[i]];
-    if (!p.packed && master.shape() == p.shape &&
+    if (!p.packed() && master.shape() == p.shape &&
         master.dtype() == mx::float32) {
       continue;
     }
@@ -78,7 +78,7 @@ void Optimizer::adopt(std::span<const mx::array> after) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const std::size_t end = i + 1 < at.size() ? at[i + 1] : after.size();
     entries_[i].rule->adopt(after.subspan(at[i] + 1, end - at[i] - 1));
-    entries_[i].parameter->value = after[at[i]];
+    entries_[i].parameter->follow(after[at[i]]);
   }
   ++steps_;
 }

@@ -36,7 +36,7 @@ struct Model {
     optimizer = Optimizer::make(config, set.all());
   }
   void add(const std::string& name, const mx::Shape& shape) {
-    nn::Parameter p{.name = name, .shape = shape};
+    nn::WeightSpec p{.name = name, .shape = shape};
     p.trainable = true;
     p.matrix = shape.size() == 2;
     auto leaf =
@@ -134,7 +134,7 @@ TEST_P(OptimizerGraph, IsTheUpdateInPlace) {
   EXPECT_EQ(graph.optimizer->steps(), 5);
   for (std::size_t i = 0; i < graph.set.all().size(); ++i) {
     const auto &got = *graph.set.all()[i], &want = *in_place.set.all()[i];
-    EXPECT_LT(apart(got.value, want.value), c.weights) << got.name;
+    EXPECT_LT(apart(got.value(), want.value()), c.weights) << got.name;
   }
   const auto got = graph.optimizer->state(), want = in_place.optimizer->state();
   ASSERT_EQ(got.size(), want.size());
@@ -156,16 +156,16 @@ TEST_P(OptimizerGraph, ItsStateIsTheSameFile) {
   EXPECT_EQ(other.optimizer->steps(), 2);
   const auto all = graph.set.all();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    mx::array from = mx::contiguous(all[i]->value);
+    mx::array from = mx::contiguous(all[i]->value());
     from.eval();
-    mx::array to = other.set.all()[i]->value;
+    mx::array to = other.set.all()[i]->value();
     std::memcpy(to.data<void>(), from.data<void>(), to.nbytes());
   }
   const auto g = graph.gradients(3);
   update.step(g);
   other.optimizer->step(g, kScale, kLr);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    EXPECT_LT(apart(all[i]->value, other.set.all()[i]->value), c.weights);
+    EXPECT_LT(apart(all[i]->value(), other.set.all()[i]->value()), c.weights);
   }
   // And back: restoring writes into arrays that a device made.
   graph.optimizer->restore(other.optimizer->state());

@@ -43,7 +43,7 @@ Ends ends_of(const OptimConfig& config) {
   mx::set_default_device(mx::Device::cpu);
   const mx::Shape shape = {24, 40};
   nn::ParameterSet set;
-  nn::Parameter& p = set.add({.name = "model.w.weight", .shape = shape});
+  nn::Weight& p = set.add({.name = "model.w.weight", .shape = shape});
   auto leaf = ops::make_leaf(shape, mx::float32, state_zone());
   const auto start = ops::normal_input(shape, mx::float32, 3);
   std::copy_n(start.data<float>(), start.size(), leaf.data<float>());
@@ -60,8 +60,8 @@ Ends ends_of(const OptimConfig& config) {
         config.weight_decay
     );
   }
-  const float* w = p.value.data<float>();
-  ends.got.assign(w, w + p.value.size());
+  const float* w = p.value().data<float>();
+  ends.got.assign(w, w + p.value().size());
   return ends;
 }
 
@@ -167,7 +167,7 @@ TEST(OptimizerOptions, TablesOfEveryFamilyAreKnown) {
   for (const char* name :
        {"model.embed_tokens.weight", "transformer.wte.weight",
         "transformer.wpe.weight", "transformer.h.0.mlp.c_fc.weight"}) {
-    nn::Parameter& p = set.add({.name = name, .shape = {16, 8}});
+    nn::Weight& p = set.add({.name = name, .shape = {16, 8}});
     p.set(ops::make_leaf(p.shape, mx::float32, state_zone()));
   }
   using Decays = std::vector<double>;

@@ -185,10 +185,7 @@ struct MuonReference {
 
 }  // namespace
 
-ReferenceRule reference_rule(
-    const OptimConfig& config,
-    const nn::Parameter& p
-) {
+ReferenceRule reference_rule(const OptimConfig& config, const nn::Weight& p) {
   const auto [beta1, beta2] = config.betas_or_default();
   const bool matrix = p.shape.size() == 2;
   const auto columns = static_cast<std::size_t>(p.shape.back());

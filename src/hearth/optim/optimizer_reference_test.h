@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/optim/optim_config.h"
 
 namespace hearth::optim {
@@ -19,6 +19,6 @@ using ReferenceRule = std::function<void(
 )>;
 
 // 8-bit AdamW is compared with plain AdamW.
-ReferenceRule reference_rule(const OptimConfig& config, const nn::Parameter& p);
+ReferenceRule reference_rule(const OptimConfig& config, const nn::Weight& p);
 
 }  // namespace hearth::optim

@@ -41,7 +41,7 @@ class OptimizerTest : public testing::Test {
   void SetUp() override { mx::set_default_device(mx::Device::cpu); }
 
   void add(const std::string& name, mx::Shape shape, bool packed = true) {
-    nn::Parameter p{.name = name, .shape = shape};
+    nn::WeightSpec p{.name = name, .shape = shape};
     p.trainable = true;
     p.matrix = shape.size() == 2;
     auto& added = set_.add(p);
@@ -84,7 +84,7 @@ class OptimizerTest : public testing::Test {
     const auto decays = optimizer->decays();
     for (const auto* p : set_.all()) {
       rules.push_back(reference_rule(config, *p));
-      weights.push_back(numbers(p->value));
+      weights.push_back(numbers(p->value()));
     }
     for (long step = 1; step <= 20; ++step) {
       const auto g = gradients(step);
@@ -97,7 +97,7 @@ class OptimizerTest : public testing::Test {
     }
     double worst = 0;
     for (std::size_t i = 0; i < rules.size(); ++i) {
-      const auto got = numbers(set_.all()[i]->value);
+      const auto got = numbers(set_.all()[i]->value());
       for (std::size_t j = 0; j < got.size(); ++j) {
         worst = std::max(worst, std::abs(got[j] - weights[i][j]));
       }
@@ -144,7 +144,7 @@ TEST_F(OptimizerTest, TakesBfloat16Gradients) {
   add_model();
   auto optimizer = Optimizer::make({}, set_.all());
   auto rule = reference_rule({}, *set_.all()[1]);
-  auto weight = numbers(set_.all()[1]->value);
+  auto weight = numbers(set_.all()[1]->value());
   for (long step = 1; step <= 3; ++step) {
     const auto g = gradients(step, mx::bfloat16);
     optimizer->step(g, 1, kLr);
@@ -152,7 +152,7 @@ TEST_F(OptimizerTest, TakesBfloat16Gradients) {
     wide.eval();
     rule(weight, numbers(wide), step, kLr, optimizer->decays()[1]);
   }
-  const auto got = numbers(set_.all()[1]->value);
+  const auto got = numbers(set_.all()[1]->value());
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_NEAR(got[i], weight[i], 5e-6);
   }
@@ -167,24 +167,24 @@ TEST_F(OptimizerTest, PackedCompanionsFollowEveryStep) {
     for (long step = 1; step <= 3; ++step) {
       optimizer->step(gradients(step), 1, kLr);
       for (const auto* p : set_.all()) {
-        if (!p->packed) continue;
-        nn::Parameter fresh = *p;
-        fresh.packed = nullptr;
+        if (!p->packed()) continue;
+        nn::Weight fresh = *p;
+        fresh.drop_packed();
         nn::pack(fresh, mx::bfloat16, ops::PackedOrders::both);
-        const std::size_t half = p->packed->bytes();
-        ASSERT_EQ(half, fresh.packed->bytes());
-        const auto& family = p->packed->family();
-        const long n = p->packed->n(), k = p->packed->k();
+        const std::size_t half = p->packed()->bytes();
+        ASSERT_EQ(half, fresh.packed()->bytes());
+        const auto& family = p->packed()->family();
+        const long n = p->packed()->n(), k = p->packed()->k();
         EXPECT_EQ(
             std::memcmp(
-                p->packed->forward(), fresh.packed->forward(),
+                p->packed()->forward(), fresh.packed()->forward(),
                 family.packed_bytes(n, k)
             ),
             0
         ) << p->name;
         EXPECT_EQ(
             std::memcmp(
-                p->packed->backward(), fresh.packed->backward(),
+                p->packed()->backward(), fresh.packed()->backward(),
                 family.packed_bytes(k, n)
             ),
             0
@@ -215,12 +215,12 @@ TEST_F(OptimizerTest, DecayLeavesVectorsAndExceptionsOut) {
   for (const auto* p : set_.all()) {
     zeros.push_back(mx::zeros(p->shape));
     zeros.back().eval();
-    before.push_back(numbers(p->value));
+    before.push_back(numbers(p->value()));
   }
   optimizer->step(zeros, 1, kLr);
   for (std::size_t i = 0; i < before.size(); ++i) {
     const double keep = 1 - kLr * optimizer->decays()[i];
-    const auto after = numbers(set_.all()[i]->value);
+    const auto after = numbers(set_.all()[i]->value());
     for (std::size_t j = 0; j < after.size(); ++j) {
       ASSERT_NEAR(after[j], keep * before[i][j], 1e-6) << i;
     }
@@ -244,14 +244,14 @@ TEST_F(OptimizerTest, StateContinuesBitForBit) {
       saved.push_back({a.name, copy});
     }
     std::vector<std::vector<double>> masters, ends;
-    for (const auto* p : set_.all()) masters.push_back(numbers(p->value));
+    for (const auto* p : set_.all()) masters.push_back(numbers(p->value()));
     for (long step = 5; step <= 8; ++step) {
       whole->step(gradients(step), 1, kLr);
     }
-    for (const auto* p : set_.all()) ends.push_back(numbers(p->value));
+    for (const auto* p : set_.all()) ends.push_back(numbers(p->value()));
 
     for (std::size_t i = 0; i < masters.size(); ++i) {
-      float* w = set_.all()[i]->value.data<float>();
+      float* w = set_.all()[i]->value().data<float>();
       std::copy(masters[i].begin(), masters[i].end(), w);
     }
     auto resumed = Optimizer::make({.name = name}, set_.all());
@@ -261,7 +261,7 @@ TEST_F(OptimizerTest, StateContinuesBitForBit) {
       resumed->step(gradients(step), 1, kLr);
     }
     for (std::size_t i = 0; i < ends.size(); ++i) {
-      EXPECT_EQ(numbers(set_.all()[i]->value), ends[i]) << i;
+      EXPECT_EQ(numbers(set_.all()[i]->value()), ends[i]) << i;
     }
   }
 }
@@ -315,7 +315,7 @@ TEST_F(OptimizerTest, StateBytes) {
 TEST_F(OptimizerTest, RefusesWhatDoesNotFitBeforeAnythingChanges) {
   add_model();
   auto optimizer = Optimizer::make({}, set_.all());
-  const auto before = numbers(set_.all()[0]->value);
+  const auto before = numbers(set_.all()[0]->value());
   auto g = gradients(1);
   EXPECT_THROW(optimizer->step(std::span(g).first(2), 1, kLr), UsageError);
   g[4] = gradient_of({71}, 1);
@@ -323,12 +323,12 @@ TEST_F(OptimizerTest, RefusesWhatDoesNotFitBeforeAnythingChanges) {
   g[4] = mx::astype(gradients(1)[4], mx::float16);
   EXPECT_THROW(optimizer->step(g, 1, kLr), UsageError);
   EXPECT_EQ(optimizer->steps(), 0);
-  EXPECT_EQ(numbers(set_.all()[0]->value), before);
+  EXPECT_EQ(numbers(set_.all()[0]->value()), before);
 
   auto all = set_.all();
   all.push_back(all[0]);
   EXPECT_THROW(Optimizer::make({}, all), UsageError);
-  set_.all()[1]->set(mx::astype(set_.all()[1]->value, mx::bfloat16));
+  set_.all()[1]->set(mx::astype(set_.all()[1]->value(), mx::bfloat16));
   EXPECT_THROW(Optimizer::make({}, set_.all()), UsageError);
 }
 
@@ -354,7 +354,7 @@ TEST_F(OptimizerTest, MatchesTorch) {
     for (const Json& c : golden.at(name)) {
       SCOPED_TRACE(name + c.at("shape").dump());
       nn::ParameterSet set;
-      nn::Parameter& p =
+      nn::Weight& p =
           set.add({.name = "w", .shape = c.at("shape").get<mx::Shape>()});
       const auto leaf = [&](const Json& values) {
         auto a = ops::make_leaf(p.shape, mx::float32, state_zone());
@@ -371,7 +371,7 @@ TEST_F(OptimizerTest, MatchesTorch) {
         optimizer->step(std::vector{leaf(g)}, 1, lr);
       }
       const auto end = c.at("end").get<std::vector<double>>();
-      const auto got = numbers(p.value);
+      const auto got = numbers(p.value());
       const double steps = static_cast<double>(c.at("gradients").size());
       const bool muon = config.name == "muon";
       const double near = muon ? 0.05 * steps * lr * config.muon.rms : 2e-6;

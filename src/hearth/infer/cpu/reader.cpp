@@ -14,13 +14,13 @@ CpuReader::CpuReader(
       adapters_(adapters),
       to_(to) {}
 
-const float* CpuReader::vector(const nn::Parameter* p) {
-  if (p == nullptr || p->value.dtype() != mx::float32) {
+const float* CpuReader::vector(const nn::Weight* p) {
+  if (p == nullptr || p->value().dtype() != mx::float32) {
     miss();
     return nullptr;
   }
   // Loaded parameters are there already; this makes sure.
-  auto value = p->value;
+  auto value = p->value();
   value.eval();
   return value.data<float>();
 }
@@ -42,30 +42,30 @@ const float* CpuReader::plus_one(const float* weight, std::size_t size) {
 
 CpuNorm CpuReader::norm(const std::string& name) {
   const auto& config = model_.decoder->config().norm;
-  const nn::Parameter* weight = set_.find(name + ".weight");
+  const nn::Weight* weight = set_.find(name + ".weight");
   CpuNorm out{vector(weight), nullptr};
   if (config.kind == nn::NormKind::layer) out.bias = vector(name + ".bias");
   if (config.plus_one && out) {
-    out.weight = plus_one(out.weight, weight->value.size());
+    out.weight = plus_one(out.weight, weight->value().size());
   }
   return out;
 }
 
-CpuMatrix CpuReader::matrix(const nn::Parameter& p, const float* bias) {
+CpuMatrix CpuReader::matrix(const nn::Weight& p, const float* bias) {
   CpuMatrix m;
   m.n = p.shape.at(0), m.k = p.shape.at(1);
   m.bias = bias;
-  if (p.quantized && p.quantized->packed()) {
-    m.layout = &p.quantized->layout();
-    auto codes = *p.quantized->packed();
+  if (p.quantized() && p.quantized()->packed()) {
+    m.layout = &p.quantized()->layout();
+    auto codes = *p.quantized()->packed();
     codes.eval();
     m.codes = codes.data<std::uint8_t>();
-  } else if (p.packed) {
+  } else if (p.packed()) {
     const auto operand = model_.compute == mx::float32
                              ? kernels::GemmScalar::f32
                              : kernels::GemmScalar::bf16;
-    m.packed = p.packed.get();
-    if (p.packed->family().operand != operand) miss();
+    m.packed = p.packed().get();
+    if (p.packed()->family().operand != operand) miss();
   } else {
     miss();
   }
@@ -74,7 +74,7 @@ CpuMatrix CpuReader::matrix(const nn::Parameter& p, const float* bias) {
 }
 
 CpuMatrix CpuReader::linear(const nn::Linear& linear) {
-  const nn::Parameter* bias = linear.bias();
+  const nn::Weight* bias = linear.bias();
   CpuMatrix m =
       matrix(linear.weight(), bias != nullptr ? vector(bias) : nullptr);
   for (const auto& set : adapters_) {
@@ -83,15 +83,15 @@ CpuMatrix CpuReader::linear(const nn::Linear& linear) {
   return m;
 }
 
-CpuTable CpuReader::table(const nn::Parameter* p) {
+CpuTable CpuReader::table(const nn::Weight* p) {
   const bool known =
-      p != nullptr && p->value.size() > 0 &&
-      (p->value.dtype() == mx::bfloat16 || p->value.dtype() == mx::float32);
+      p != nullptr && p->value().size() > 0 &&
+      (p->value().dtype() == mx::bfloat16 || p->value().dtype() == mx::float32);
   if (!known) {
     miss();
     return {};
   }
-  auto value = p->value;
+  auto value = p->value();
   value.eval();
   return {value.data<void>(), p->shape.at(0), value.dtype() == mx::bfloat16};
 }
@@ -103,13 +103,13 @@ CpuTable CpuReader::table(const std::string& name) {
 CpuLora CpuReader::lora(const nn::LoraSet& set, const std::string& name) {
   const nn::Lora* lora = set.of(name);
   if (lora == nullptr) return {};
-  const nn::Parameter* a = set.parameters.find(name + ".lora_A.weight");
-  const nn::Parameter* b = set.parameters.find(name + ".lora_B.weight");
-  if (lora->config().dora || !a || !b || !a->packed || !b->packed) {
+  const nn::Weight* a = set.parameters.find(name + ".lora_A.weight");
+  const nn::Weight* b = set.parameters.find(name + ".lora_B.weight");
+  if (lora->config().dora || !a || !b || !a->packed() || !b->packed()) {
     miss();
     return {};
   }
-  return {a->packed.get(), b->packed.get(), lora->config().scale()};
+  return {a->packed().get(), b->packed().get(), lora->config().scale()};
 }
 
 }  // namespace hearth::infer

@@ -21,13 +21,13 @@ class CpuReader {
   bool whole() const { return whole_; }
   void miss() { whole_ = false; }
 
-  const float* vector(const nn::Parameter* p);
+  const float* vector(const nn::Weight* p);
   const float* vector(const std::string& name);
   CpuNorm norm(const std::string& name);
-  CpuMatrix matrix(const nn::Parameter& p, const float* bias = nullptr);
+  CpuMatrix matrix(const nn::Weight& p, const float* bias = nullptr);
   // With its bias and what the adapters have for it.
   CpuMatrix linear(const nn::Linear& linear);
-  CpuTable table(const nn::Parameter* p);
+  CpuTable table(const nn::Weight* p);
   CpuTable table(const std::string& name);
 
  private:

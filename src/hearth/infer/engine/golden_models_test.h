@@ -97,10 +97,9 @@ inline models::LoadedModel quantized_golden(
 ) {
   auto model = load_golden(name, compute);
   for (nn::Linear* linear : model.decoder->linears()) {
-    nn::Parameter& p = linear->weight();
+    nn::Weight& p = linear->weight();
     if (p.shape[1] % format.block_columns() != 0) continue;
     const auto w = models::read_parameter(*model.source, p);
-    p.packed.reset();
     p.set(
         std::make_shared<const ops::QuantizedWeight>(
             ops::QuantizedWeight::quantize(w, format)

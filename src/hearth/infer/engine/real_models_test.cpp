@@ -163,14 +163,14 @@ double relative_error(const mx::array& a, const mx::array& b) {
 
 TEST_F(SmolLM2, QuantisedProductsAreThoseOfTheWidenedWeights) {
   const auto m = models::load_model(file);
-  std::vector<const nn::Parameter*> matrices{&m.decoder->head()};
+  std::vector<const nn::Weight*> matrices{&m.decoder->head()};
   for (const nn::Linear* l : m.decoder->linears()) {
     matrices.push_back(&l->weight());
   }
   nn::Pass pass;
   const auto key = mx::random::key(7);
-  for (const nn::Parameter* p : matrices) {
-    ASSERT_TRUE(p->quantized) << p->name;
+  for (const nn::Weight* p : matrices) {
+    ASSERT_TRUE(p->quantized()) << p->name;
     for (const int rows : {1, 7}) {
       const auto x = mx::astype(
           mx::random::normal({rows, p->shape[1]}, mx::float32, key),
@@ -178,7 +178,7 @@ TEST_F(SmolLM2, QuantisedProductsAreThoseOfTheWidenedWeights) {
       );
       const auto wide = mx::matmul(
           mx::astype(x, mx::float32),
-          mx::transpose(p->quantized->dequantize(mx::float32))
+          mx::transpose(p->quantized()->dequantize(mx::float32))
       );
       EXPECT_LE(relative_error(nn::multiply(x, *p, {}, pass), wide), 0.01)
           << p->name << ", rows " << rows;

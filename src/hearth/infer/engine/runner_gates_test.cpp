@@ -28,11 +28,11 @@ models::LoadedModel made(const models::DecoderConfig& c, mx::Dtype compute) {
   models::LoadedModel model;
   model.compute = compute;
   model.decoder = std::make_unique<models::Decoder>(c);
-  for (nn::Parameter* p : model.decoder->parameters().all()) {
+  for (nn::Weight* p : model.decoder->parameters().all()) {
     nn::initialize(*p, 9, 2);
     constexpr float kGain = 10;
     if (p->shape.size() < 2) continue;
-    auto wide = mx::multiply(p->value, mx::array(kGain));
+    auto wide = mx::multiply(p->value(), mx::array(kGain));
     if (compute == mx::bfloat16) wide = mx::astype(wide, mx::bfloat16);
     wide.eval();
     p->set(wide);
@@ -134,10 +134,10 @@ void write_adapter(const std::string& folder) {
   config.rank = 4;
   config.targets = {"c_attn", "c_proj", "c_fc"};
   models::attach_adapters(*model.decoder, *model.source, config);
-  for (nn::Parameter* p : model.decoder->parameters().trainable()) {
+  for (nn::Weight* p : model.decoder->parameters().trainable()) {
     RandomStream random{RandomKey(5).fold(p->name)};
-    for (std::size_t i = 0; i < p->value.size(); ++i) {
-      p->value.data<float>()[i] = static_cast<float>(0.2 * random.normal());
+    for (std::size_t i = 0; i < p->value().size(); ++i) {
+      p->value().data<float>()[i] = static_cast<float>(0.2 * random.normal());
     }
   }
   models::save_adapter(*model.decoder, golden_folder("gpt2"), folder, true);

@@ -135,7 +135,7 @@ TEST(Generator, BadPromptsAndOptionsAreRefused) {
 
 TEST(Generator, NanWeightsAreAClearError) {
   auto model = load("llama3-gqa");
-  nn::Parameter* norm = model.decoder->parameters().find("model.norm.weight");
+  nn::Weight* norm = model.decoder->parameters().find("model.norm.weight");
   ASSERT_NE(norm, nullptr);
   norm->set(mx::full(norm->shape, std::nanf("")));
   GenerateOptions o;

@@ -76,9 +76,9 @@ void clear_leftovers(const std::string& run) {
   files::remove_leftovers(run);
 }
 
-std::vector<NamedArray> weights_of(std::span<nn::Parameter* const> parameters) {
+std::vector<NamedArray> weights_of(std::span<nn::Weight* const> parameters) {
   std::vector<NamedArray> out;
-  for (const nn::Parameter* p : parameters) out.push_back({p->name, p->value});
+  for (const nn::Weight* p : parameters) out.push_back({p->name, p->value()});
   return out;
 }
 
@@ -100,18 +100,16 @@ Checkpoint Checkpoint::load(const std::string& folder) {
   return c;
 }
 
-void Checkpoint::copy_weights(
-    std::span<nn::Parameter* const> parameters
-) const {
+void Checkpoint::copy_weights(std::span<nn::Weight* const> parameters) const {
   const auto tensors = weights_->tensors();
   const auto find = [&](const std::string& name) {
     return std::ranges::find(tensors, name, &io::TensorInfo::name);
   };
-  for (const nn::Parameter* p : parameters) {
+  for (const nn::Weight* p : parameters) {
     const auto at = find(p->name);
     if (at != tensors.end() && at->type == io::TensorType::f32 &&
-        same_shape(*at, p->shape) && p->value.dtype() == mx::float32 &&
-        p->value.nbytes() == at->bytes) {
+        same_shape(*at, p->shape) && p->value().dtype() == mx::float32 &&
+        p->value().nbytes() == at->bytes) {
       continue;
     }
     throw FormatError(
@@ -129,12 +127,12 @@ void Checkpoint::copy_weights(
         )
     );
   }
-  for (nn::Parameter* p : parameters) {
+  for (nn::Weight* p : parameters) {
     const io::TensorInfo& tensor = *find(p->name);
     const auto bytes = weights_->bytes(tensor);
-    std::memcpy(p->value.data<void>(), bytes.data(), bytes.size());
+    std::memcpy(p->value().data<void>(), bytes.data(), bytes.size());
     weights_->release(tensor);
-    if (p->packed) nn::pack(*p, mx::float32, ops::PackedOrders::both);
+    if (p->packed()) nn::pack(*p, mx::float32, ops::PackedOrders::both);
   }
 }
 

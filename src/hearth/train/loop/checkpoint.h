@@ -16,7 +16,7 @@
 
 #include "hearth/base/json.h"
 #include "hearth/io/safetensors.h"
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/optim/optimizer.h"
 
 namespace hearth::train {
@@ -31,7 +31,7 @@ struct CheckpointContent {
 };
 
 // The masters of trained parameters, not copied.
-std::vector<NamedArray> weights_of(std::span<nn::Parameter* const> parameters);
+std::vector<NamedArray> weights_of(std::span<nn::Weight* const> parameters);
 
 // Writes it and returns its folder. It takes the place of one of the same step.
 // When it fails (a full disk) it throws IoError, what was begun is removed and
@@ -62,7 +62,7 @@ class Checkpoint {
   // FormatError, having changed nothing, unless names and shapes are the same.
   // Each tensor goes from the mapped file into its place, so that a run that
   // fits its budget can be gone on with under it.
-  void copy_weights(std::span<nn::Parameter* const> parameters) const;
+  void copy_weights(std::span<nn::Weight* const> parameters) const;
   // The same with the optimiser's state.
   void copy_optimizer(optim::Optimizer& optimizer) const;
   // As the file has it; valid as long as this.

@@ -65,7 +65,7 @@ class CheckpointTest : public testing::Test {
     ASSERT_EQ(state[0].bytes.size(), w_.nbytes());
     std::memcpy(m.data(), state[0].bytes.data(), w_.nbytes());
     for (std::size_t i = 0; i < w_.size(); ++i) {
-      ASSERT_EQ(p.value.data<float>()[i], value);
+      ASSERT_EQ(p.value().data<float>()[i], value);
       ASSERT_EQ(m[i], -value);
     }
   }
@@ -126,13 +126,14 @@ TEST_F(CheckpointTest, HoldsModelAndOptimizerExactly) {
       const auto *x = set.all()[i], *y = other.all()[i];
       EXPECT_EQ(
           std::memcmp(
-              x->value.data<void>(), y->value.data<void>(), x->value.nbytes()
+              x->value().data<void>(), y->value().data<void>(),
+              x->value().nbytes()
           ),
           0
       );
     }
-    const auto *x = set.all()[0]->packed.get(),
-               *y = other.all()[0]->packed.get();
+    const auto *x = set.all()[0]->packed().get(),
+               *y = other.all()[0]->packed().get();
     EXPECT_EQ(
         std::memcmp(
             x->forward(), y->forward(), x->family().packed_bytes(70, 80)
@@ -293,7 +294,7 @@ TEST_F(CheckpointTest, RefusesAnotherModelsWeights) {
     set.add({.name = name, .shape = shape}).set(leaf_of(shape, 3));
     if (more) set.add({.name = "x", .shape = {2}}).set(leaf_of({2}, 3));
     EXPECT_THROW(c.copy_weights(set.all()), FormatError);
-    EXPECT_EQ(set.all()[0]->value.data<float>()[0], 3);
+    EXPECT_EQ(set.all()[0]->value().data<float>()[0], 3);
   };
   refuse("v", {64, 100}, false);
   refuse("w", {100, 64}, false);

@@ -192,7 +192,7 @@ models::LoadedModel load_run_model(
   const auto adapters = model.decoder->parameters().trainable();
   const std::string checkpoint = checkpoint_path(r.run, step_of(r));
   Checkpoint::load(checkpoint).copy_weights(adapters);
-  for (nn::Parameter* p : adapters) p->trainable = false;
+  for (nn::Weight* p : adapters) p->trainable = false;
   // They were trained while the base's gates moved on.
   if (const auto stands = gate_step(checkpoint)) {
     for (nn::Gate* gate : model.decoder->gates()) gate->set_step(*stands);

@@ -30,7 +30,7 @@ void make_new(Session& s) {
   check_positions(s.recipe, config);
   s.model = std::make_unique<models::Decoder>(config);
   s.model_config = models::config_json(config);
-  for (nn::Parameter* p : s.model->parameters().all()) {
+  for (nn::Weight* p : s.model->parameters().all()) {
     nn::initialize(*p, s.recipe.run.seed, config.layers);
     p->trainable = true;
   }
@@ -59,13 +59,13 @@ void check_tokenizer(const Session& s) {
 }
 
 void check_rounded(models::Decoder& base, const kernels::QuantFormat& asked) {
-  for (const nn::Parameter* p : base.parameters().all()) {
-    if (!p->quantized || p->quantized->format() == asked) continue;
+  for (const nn::Weight* p : base.parameters().all()) {
+    if (!p->quantized() || p->quantized()->format() == asked) continue;
     throw UsageError(
         fmt::format(
             "lora.quantize_base must be 0 for a base that is quantised "
             "already, and {} is {}",
-            p->name, p->quantized->format().name()
+            p->name, p->quantized()->format().name()
         )
     );
   }
@@ -96,13 +96,13 @@ void load_base(Session& s) {
     );
   }
   if (!adapters) {
-    for (nn::Parameter* p : s.model->parameters().all()) p->trainable = true;
+    for (nn::Weight* p : s.model->parameters().all()) p->trainable = true;
   }
 }
 
 void start_adapters(Session& s) {
   models::attach_adapters(*s.model, *s.base, *s.recipe.lora);
-  for (nn::Parameter* p : s.model->parameters().trainable()) {
+  for (nn::Weight* p : s.model->parameters().trainable()) {
     nn::initialize(*p, s.recipe.run.seed, s.model->config().layers);
     if (p->matrix && ops::ours({}, s.compute)) {
       nn::pack(*p, s.compute, ops::PackedOrders::both);
@@ -174,7 +174,7 @@ void check_groups(const ObjectiveKind& kind, const Objective& made) {
 
 void keep_head_packed_alone(models::Decoder& model) {
   for (const nn::Linear* linear : model.linears()) {
-    if (linear->weight().trainable) linear->weight().packed.reset();
+    if (linear->weight().trainable) linear->weight().drop_packed();
   }
 }
 
@@ -284,7 +284,7 @@ data::LoaderConfig Session::valid_loader() const {
 
 double Session::flops_per_token(std::int64_t length) const {
   ParameterCount count;
-  for (const nn::Parameter* p : model->parameters().all()) {
+  for (const nn::Weight* p : model->parameters().all()) {
     count.all += p->elements();
     // A table that is only gathered from multiplies nothing.
     if (p == &model->embedding() && p != &model->head()) {

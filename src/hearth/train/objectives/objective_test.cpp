@@ -16,7 +16,7 @@ std::unique_ptr<models::Decoder> small_model() {
   c.windows = {0};
   c.rope = ops::RopeConfig{.dims = 8};
   auto model = std::make_unique<models::Decoder>(c);
-  for (nn::Parameter* p : model->parameters().all()) {
+  for (nn::Weight* p : model->parameters().all()) {
     nn::initialize(*p, 3, 1);
     p->trainable = true;
   }

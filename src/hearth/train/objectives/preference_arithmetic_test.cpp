@@ -26,10 +26,10 @@ models::LoadedModel adapted(float dropout) {
   config.rank = 3, config.alpha = 6, config.dropout = dropout;
   config.targets = {"q_proj", "v_proj", "down_proj"};
   models::attach_adapters(*model.decoder, *model.source, config);
-  for (nn::Parameter* p : model.decoder->parameters().trainable()) {
+  for (nn::Weight* p : model.decoder->parameters().trainable()) {
     RandomStream random{RandomKey(5).fold(p->name)};
-    for (std::size_t i = 0; i < p->value.size(); ++i) {
-      p->value.data<float>()[i] = static_cast<float>(0.3 * random.normal());
+    for (std::size_t i = 0; i < p->value().size(); ++i) {
+      p->value().data<float>()[i] = static_cast<float>(0.3 * random.normal());
     }
   }
   return model;
@@ -229,12 +229,13 @@ TEST_F(PreferenceRecipe, DpoBetaIsTheRecipes) {
     ));
     Session s = opened(std::move(recipe));
     // As if training had moved it.
-    for (nn::Parameter* p : s.model->parameters().trainable()) {
+    for (nn::Weight* p : s.model->parameters().trainable()) {
       RandomStream random{RandomKey(6).fold(p->name)};
-      for (std::size_t i = 0; i < p->value.size(); ++i) {
-        p->value.data<float>()[i] += static_cast<float>(0.1 * random.normal());
+      for (std::size_t i = 0; i < p->value().size(); ++i) {
+        p->value().data<float>()[i] +=
+            static_cast<float>(0.1 * random.normal());
       }
-      if (p->packed) nn::pack(*p, mx::float32, ops::PackedOrders::both);
+      if (p->packed()) nn::pack(*p, mx::float32, ops::PackedOrders::both);
     }
     data::Loader loader(s.cache, s.train_loader());
     data::Batch b;

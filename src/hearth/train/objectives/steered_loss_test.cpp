@@ -28,12 +28,12 @@ class SteeredLoss : public testing::Test {
     c.windows = {0};
     c.rope = ops::RopeConfig{.dims = 8};
     model_ = std::make_unique<models::Decoder>(c);
-    for (nn::Parameter* p : model_->parameters().all()) {
+    for (nn::Weight* p : model_->parameters().all()) {
       nn::initialize(*p, 3, 1);
       p->trainable = true;
       // Logits that differ, so that smoothing has something to smooth.
-      for (std::size_t i = 0; p->matrix && i < p->value.size(); ++i) {
-        p->value.data<float>()[i] *= 20;
+      for (std::size_t i = 0; p->matrix && i < p->value().size(); ++i) {
+        p->value().data<float>()[i] *= 20;
       }
     }
     data::Batch b;
@@ -56,7 +56,7 @@ class SteeredLoss : public testing::Test {
     pass.positions = batch_.positions, pass.length = batch_.length;
     // Before the cap, so that it is by hand too.
     auto logits =
-        ops::linear(model_->hidden(batch_.ids, pass), model_->head().value);
+        ops::linear(model_->hidden(batch_.ids, pass), model_->head().value());
     logits.eval();
     const double cap = model_->config().final_softcap;
     for (std::size_t i = 0; cap > 0 && i < logits.size(); ++i) {

@@ -58,7 +58,7 @@ std::vector<Matrix> matrices_of(
     const QuantizedMatrices& quantized
 ) {
   std::vector<Matrix> all;
-  for (const nn::Parameter* p : decoder.parameters().all()) {
+  for (const nn::Weight* p : decoder.parameters().all()) {
     Matrix m{p->name, p->shape.at(0)};
     if (p->shape.size() > 1) m.k = p->shape[1];
     m.matrix = p->matrix;

@@ -20,10 +20,10 @@ mx::array owned(const mx::array& g) {
 }
 
 // Every trained matrix has a home, empty now.
-void open_homes(const std::vector<nn::Parameter*>& parameters) {
+void open_homes(const std::vector<nn::Weight*>& parameters) {
   if (!ops::on_cpu({})) return;
   const auto zone = MemoryZone::named("gradients");
-  for (nn::Parameter* p : parameters) {
+  for (nn::Weight* p : parameters) {
     if (p->shape.size() != 2) continue;
     if (!p->home) p->home = std::make_shared<ops::GradientHome>(p->shape, zone);
     p->home->clear();
@@ -31,7 +31,7 @@ void open_homes(const std::vector<nn::Parameter*>& parameters) {
 }
 
 void add(
-    const std::vector<nn::Parameter*>& parameters,
+    const std::vector<nn::Weight*>& parameters,
     Gradients& total,
     Gradients& part
 ) {

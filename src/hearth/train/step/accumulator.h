@@ -20,7 +20,7 @@ struct AccumulateOptions {
 
 // rows is how many to take at a time and is lowered when memory runs out. On a
 // CPU the gradients of matrices are summed where they stay until the next call
-// (nn::Parameter::home). Throws OutOfMemory when not even one row fits.
+// (nn::Weight::home). Throws OutOfMemory when not even one row fits.
 Gradients accumulate(
     const models::Decoder& model,
     const Objective& objective,

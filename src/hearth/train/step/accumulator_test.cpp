@@ -26,7 +26,7 @@ std::unique_ptr<models::Decoder> make_model() {
   c.windows = {0, 0};
   c.rope = ops::RopeConfig{.dims = 16};
   auto model = std::make_unique<models::Decoder>(c);
-  for (nn::Parameter* p : model->parameters().all()) {
+  for (nn::Weight* p : model->parameters().all()) {
     nn::initialize(*p, 3, c.layers);
     p->trainable = true;
   }

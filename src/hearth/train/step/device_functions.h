@@ -72,7 +72,7 @@ class GradientFunction {
 
   StepParts parts_;
   mx::Dtype compute_;
-  std::vector<nn::Parameter*> parameters_;
+  std::vector<nn::Weight*> parameters_;
   std::vector<nn::Gate*> gates_;  // whose alpha follows the step
   std::map<Form, ArraysFunction> compiled_;
 

@@ -32,9 +32,9 @@ class DeviceStepTest : public TrainerCase {
       out.skipped.push_back(m.skipped);
     };
     Trainer(session, folder, hooks).run();
-    for (nn::Parameter* p : session.model->parameters().trainable()) {
-      const auto* w = p->value.data<float>();
-      out.weights.insert(out.weights.end(), w, w + p->value.size());
+    for (nn::Weight* p : session.model->parameters().trainable()) {
+      const auto* w = p->value().data<float>();
+      out.weights.insert(out.weights.end(), w, w + p->value().size());
     }
     return out;
   }

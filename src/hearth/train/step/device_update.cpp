@@ -55,7 +55,7 @@ mx::array UpdateFunction::as_read(
 const Arrays& UpdateFunction::weights() {
   if (!weights_.empty()) return weights_;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    weights_.push_back(as_read(i, parameters_[i]->value));
+    weights_.push_back(as_read(i, parameters_[i]->value()));
   }
   mx::eval(weights_);
   return weights_;

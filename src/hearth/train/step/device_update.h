@@ -35,7 +35,7 @@ class UpdateFunction {
   StepParts parts_;
   double clip_;
   mx::Dtype compute_;
-  std::vector<nn::Parameter*> parameters_;
+  std::vector<nn::Weight*> parameters_;
   std::vector<std::size_t> masters_;  // their places among the optimiser's
   Arrays weights_;                    // empty: not made yet
   ArraysFunction compiled_;

@@ -28,7 +28,7 @@ Gradients gradients_of(
 ) {
   const auto parameters = model.parameters().trainable();
   std::vector<mx::array> values;
-  for (const nn::Parameter* p : parameters) values.push_back(p->value);
+  for (const nn::Weight* p : parameters) values.push_back(p->value());
   std::vector<int> argnums(values.size());
   std::iota(argnums.begin(), argnums.end(), 0);
   std::vector<mx::array> outputs, sums;
@@ -60,7 +60,7 @@ Gradients gradients_of(
   std::vector<mx::array> all = outputs;
   all.insert(all.end(), sums.begin(), sums.end());
   mx::eval(all);
-  for (const nn::Parameter* p : parameters) {
+  for (const nn::Weight* p : parameters) {
     if (!p->home || p->home->settled()) continue;
     throw Error(
         "[train.gradients_of] " + p->name +

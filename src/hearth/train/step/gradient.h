@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 #include "hearth/train/objectives/objective.h"
 #include "hearth/train/objectives/objective_kind.h"
 

@@ -35,13 +35,13 @@ models::DecoderConfig gpt2() {
 
 std::unique_ptr<models::Decoder> make(const models::DecoderConfig& config) {
   auto model = std::make_unique<models::Decoder>(config);
-  for (nn::Parameter* p : model->parameters().all()) {
+  for (nn::Weight* p : model->parameters().all()) {
     nn::initialize(*p, 3, config.layers);
     p->trainable = true;
     // Larger than a real start, so that every gradient is far from 0.
     if (p->shape.size() == 2) {
-      for (std::size_t i = 0; i < p->value.size(); ++i) {
-        p->value.data<float>()[i] *= 10;
+      for (std::size_t i = 0; i < p->value().size(); ++i) {
+        p->value().data<float>()[i] *= 10;
       }
     }
   }
@@ -78,10 +78,10 @@ void expect_gradients_hold(const models::DecoderConfig& config) {
   const auto parameters = model->parameters().trainable();
   ASSERT_EQ(g.arrays.size(), parameters.size());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    nn::Parameter& p = *parameters[i];
+    nn::Weight& p = *parameters[i];
     RandomStream random{RandomKey(7).fold(p.name)};
     std::vector<float> start(
-        p.value.data<float>(), p.value.data<float>() + p.value.size()
+        p.value().data<float>(), p.value().data<float>() + p.value().size()
     );
     std::vector<double> direction(start.size());
     double want = 0;
@@ -91,7 +91,7 @@ void expect_gradients_hold(const models::DecoderConfig& config) {
     }
     const auto at = [&](double step) {
       for (std::size_t j = 0; j < start.size(); ++j) {
-        p.value.data<float>()[j] =
+        p.value().data<float>()[j] =
             static_cast<float>(start[j] + step * direction[j]);
       }
       return loss(*model, m);

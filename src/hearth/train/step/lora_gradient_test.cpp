@@ -26,10 +26,10 @@ models::LoadedModel adapted(bool dora) {
   for (nn::Linear* linear : model.decoder->linears()) {
     if (linear->lora() != nullptr) linear->lora()->start_magnitude();
   }
-  for (nn::Parameter* p : model.decoder->parameters().trainable()) {
+  for (nn::Weight* p : model.decoder->parameters().trainable()) {
     RandomStream random{RandomKey(5).fold(p->name)};
-    for (std::size_t i = 0; i < p->value.size(); ++i) {
-      float& v = p->value.data<float>()[i];
+    for (std::size_t i = 0; i < p->value().size(); ++i) {
+      float& v = p->value().data<float>()[i];
       v = p->matrix ? static_cast<float>(0.3 * random.normal())
                     : v * static_cast<float>(1 + 0.2 * random.normal());
     }
@@ -51,9 +51,9 @@ MicroBatch batch(std::uint32_t rows) {
   return make_micro_batch(b, 0, rows);
 }
 
-void add_to(nn::Parameter& p, const std::vector<double>& by, double times) {
+void add_to(nn::Weight& p, const std::vector<double>& by, double times) {
   for (std::size_t i = 0; i < by.size(); ++i) {
-    p.value.data<float>()[i] += static_cast<float>(times * by[i]);
+    p.value().data<float>()[i] += static_cast<float>(times * by[i]);
   }
 }
 
@@ -68,11 +68,11 @@ void expect_gradients_hold(
   ASSERT_EQ(g.arrays.size(), parameters.size());
   int seen = 0;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    nn::Parameter& p = *parameters[i];
+    nn::Weight& p = *parameters[i];
     if (!nn::matches(pattern, p.name)) continue;
     ++seen;
     RandomStream random{RandomKey(7).fold(p.name)};
-    std::vector<double> direction(p.value.size());
+    std::vector<double> direction(p.value().size());
     double want = 0;
     for (std::size_t j = 0; j < direction.size(); ++j) {
       direction[j] = random.normal();
@@ -175,8 +175,8 @@ TEST(Preference, IsMeasuredAgainstTheAdapterItStartsFrom) {
     EXPECT_GT(std::abs(bare.loss_sum - 2 * std::log(2.0)), 0.01);
     // What is trained moves; the start does not.
     auto* p = model.decoder->parameters().trainable().front();
-    for (std::size_t i = 0; i < p->value.size(); ++i) {
-      p->value.data<float>()[i] += 0.3f;
+    for (std::size_t i = 0; i < p->value().size(); ++i) {
+      p->value().data<float>()[i] += 0.3f;
     }
     const auto moved =
         loss_of(*model.decoder, objective, batch(4), mx::float32);

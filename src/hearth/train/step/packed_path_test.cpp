@@ -45,13 +45,13 @@ models::DecoderConfig windowed() {
 
 std::unique_ptr<models::Decoder> make(const models::DecoderConfig& config) {
   auto model = std::make_unique<models::Decoder>(config);
-  for (nn::Parameter* p : model->parameters().all()) {
+  for (nn::Weight* p : model->parameters().all()) {
     nn::initialize(*p, 3, config.layers);
     p->trainable = true;
     // Larger than a real start, so that attention tells tokens apart.
     if (p->shape.size() == 2) {
-      for (std::size_t i = 0; i < p->value.size(); ++i) {
-        p->value.data<float>()[i] *= 10;
+      for (std::size_t i = 0; i < p->value().size(); ++i) {
+        p->value().data<float>()[i] *= 10;
       }
     }
   }

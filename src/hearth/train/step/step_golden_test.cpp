@@ -68,7 +68,7 @@ class StepGolden : public testing::Test {
         .dims = c.head_dim, .base = m.at("theta").get<double>()
     };
     auto model = std::make_unique<models::Decoder>(c);
-    for (nn::Parameter* p : model->parameters().all()) {
+    for (nn::Weight* p : model->parameters().all()) {
       auto leaf =
           ops::make_leaf(p->shape, mx::float32, MemoryZone::named("step test"));
       const auto start =
@@ -162,11 +162,11 @@ class StepGolden : public testing::Test {
       );
       EXPECT_FALSE(steps[i].skipped);
     }
-    for (const nn::Parameter* p : s.model->parameters().all()) {
+    for (const nn::Weight* p : s.model->parameters().all()) {
       const auto end = want.at("end").at(p->name).get<std::vector<double>>();
       double worst = 0;
       for (std::size_t i = 0; i < end.size(); ++i) {
-        const double got = p->value.data<float>()[i];
+        const double got = p->value().data<float>()[i];
         worst = std::max(worst, std::abs(got - end[i]));
       }
       EXPECT_LT(worst, 1e-4) << p->name;

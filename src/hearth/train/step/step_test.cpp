@@ -24,9 +24,9 @@ class StepTest : public TrainerCase {
     }
     std::vector<float> weights() const {
       std::vector<float> all;
-      for (nn::Parameter* p : session.model->parameters().trainable()) {
-        const auto* w = p->value.data<float>();
-        all.insert(all.end(), w, w + p->value.size());
+      for (nn::Weight* p : session.model->parameters().trainable()) {
+        const auto* w = p->value().data<float>();
+        all.insert(all.end(), w, w + p->value().size());
       }
       return all;
     }

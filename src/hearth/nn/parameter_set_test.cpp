@@ -1,4 +1,4 @@
-#include "hearth/nn/parameter.h"
+#include "hearth/nn/parameter_set.h"
 
 #include <cmath>
 
@@ -47,21 +47,21 @@ TEST(ParameterSet, GroupsByPatternAndCounts) {
 
 TEST(Substitution, PutsBackWhatWasThereEvenAfterAnError) {
   ParameterSet set;
-  Parameter& p = set.add({.name = "w", .shape = {2}});
+  Weight& p = set.add({.name = "w", .shape = {2}});
   p.set(mx::array({1.0f, 2.0f}));
-  const auto before = p.value.id();
-  const std::vector<Parameter*> all{&p};
+  const auto before = p.value().id();
+  const std::vector<Weight*> all{&p};
   try {
     const Substitution inside(all, {mx::array({5.0f, 6.0f})});
-    EXPECT_EQ(mx::sum(p.value).item<float>(), 11);
+    EXPECT_EQ(mx::sum(p.value()).item<float>(), 11);
     throw Error("from inside");
   } catch (const Error&) {
   }
-  EXPECT_EQ(p.value.id(), before);
+  EXPECT_EQ(p.value().id(), before);
 }
 
-Parameter matrix(int rows, int cols) {
-  Parameter p{.name = "w", .shape = {rows, cols}, .matrix = true};
+Weight matrix(int rows, int cols) {
+  Weight p({.name = "w", .shape = {rows, cols}, .matrix = true});
   initialize(p, 3, 1);
   return p;
 }
@@ -69,18 +69,18 @@ Parameter matrix(int rows, int cols) {
 // Whatever a refreshed companion holds, one packed from scratch holds too.
 TEST(Pack, ARefreshedCompanionEqualsAFreshOne) {
   for (const auto dtype : {mx::float32, mx::bfloat16}) {
-    Parameter p = matrix(70, 45);
+    Weight p = matrix(70, 45);
     pack(p, dtype, ops::PackedOrders::both);
-    for (std::size_t i = 0; i < p.value.size(); ++i) {
-      p.value.data<float>()[i] += 1.0f + 0.01f * static_cast<float>(i % 7);
+    for (std::size_t i = 0; i < p.value().size(); ++i) {
+      p.value().data<float>()[i] += 1.0f + 0.01f * static_cast<float>(i % 7);
     }
     pack(p, dtype, ops::PackedOrders::both);
-    Parameter fresh{.name = "w", .shape = p.shape, .matrix = true};
-    fresh.set(p.value);
+    Weight fresh({.name = "w", .shape = p.shape, .matrix = true});
+    fresh.set(p.value());
     pack(fresh, dtype, ops::PackedOrders::both);
     const auto x = mx::astype(mx::ones({3, 45}), dtype);
-    const auto a = ops::linear(x, p.value, {}, p.packed);
-    const auto b = ops::linear(x, p.value, {}, fresh.packed);
+    const auto a = ops::linear(x, p.value(), {}, p.packed());
+    const auto b = ops::linear(x, p.value(), {}, fresh.packed());
     EXPECT_TRUE(mx::array_equal(a, b).item<bool>());
     auto last = mx::slice(mx::astype(a, mx::float32), {2, 69}, {3, 70});
     EXPECT_GT(last.item<float>(), 44) << "the new numbers are in it";
@@ -89,10 +89,10 @@ TEST(Pack, ARefreshedCompanionEqualsAFreshOne) {
 
 TEST(Initialize, IsAFunctionOfSeedAndNameAlone) {
   const auto values = [](const std::string& name, std::uint64_t seed) {
-    Parameter p{.name = name, .shape = {64, 64}};
+    Weight p({.name = name, .shape = {64, 64}});
     initialize(p, seed, 4);
     return std::vector<float>(
-        p.value.data<float>(), p.value.data<float>() + p.value.size()
+        p.value().data<float>(), p.value().data<float>() + p.value().size()
     );
   };
   EXPECT_EQ(values("a", 1), values("a", 1));
