@@ -23,11 +23,28 @@ struct Row {
   std::uint32_t number;
   TensorType type;
 };
+// Beside the blocks of kBlockFormats.
 constexpr Row kTypes[] = {
-    {0, TensorType::f32},   {1, TensorType::f16},   {2, TensorType::q4_0},
-    {3, TensorType::q4_1},  {8, TensorType::q8_0},  {12, TensorType::q4_k},
-    {13, TensorType::q5_k}, {14, TensorType::q6_k}, {30, TensorType::bf16},
+    {0, TensorType::f32},
+    {1, TensorType::f16},
+    {30, TensorType::bf16}
 };
+
+std::string upper(std::string_view name) {
+  std::string out(name);
+  for (char& c : out) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return out;
+}
+
+// "F32, F16, BF16, ... and Q6_K"
+std::string readable_types() {
+  std::vector<std::string> names;
+  for (const Row& row : kTypes) names.push_back(upper(name_of(row.type)));
+  for (const BlockFormat& b : kBlockFormats) names.push_back(upper(b.name));
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
 
 // Types that other programs write and this one does not read.
 std::string_view known_name(std::uint32_t number) {
@@ -54,12 +71,14 @@ TensorType type_of(GgufReader& reader, const std::string& name) {
   for (const Row& row : kTypes) {
     if (row.number == number) return row.type;
   }
+  for (const BlockFormat& b : kBlockFormats) {
+    if (b.gguf == number) return block_type(b);
+  }
   const std::string_view known = known_name(number);
   reader.fail(
       fmt::format(
-          "tensor {}: type {} is not supported; F32, F16, BF16, Q8_0, Q4_0, "
-          "Q4_1, Q4_K, Q5_K and Q6_K are",
-          in_quotes(name), known.empty() ? std::to_string(number) : known
+          "tensor {}: type {} is not supported; {} are", in_quotes(name),
+          known.empty() ? std::to_string(number) : known, readable_types()
       )
   );
 }

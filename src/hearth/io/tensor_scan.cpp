@@ -30,7 +30,17 @@ std::uint64_t count_non_finite(
     TensorType type,
     std::span<const std::byte> bytes
 ) {
-  const std::size_t unit = unit_of(type).bytes;
+  if (const BlockFormat* block = block_of(type)) {
+    std::uint64_t found = 0;
+    for (const int at : block->halves) {
+      if (at < 0) continue;
+      found += count<std::uint16_t>(
+          bytes, static_cast<std::size_t>(at),
+          static_cast<std::size_t>(block->bytes), kHalf
+      );
+    }
+    return found;
+  }
   switch (type) {
     case TensorType::f64:
       return count<std::uint64_t>(bytes, 0, 8, 0x7ff0000000000000);
@@ -40,16 +50,6 @@ std::uint64_t count_non_finite(
       return count<std::uint16_t>(bytes, 0, 2, kHalf);
     case TensorType::bf16:
       return count<std::uint16_t>(bytes, 0, 2, 0x7f80);
-    case TensorType::q8_0:
-    case TensorType::q4_0:
-      return count<std::uint16_t>(bytes, 0, unit, kHalf);
-    case TensorType::q4_1:
-    case TensorType::q4_k:
-    case TensorType::q5_k:
-      return count<std::uint16_t>(bytes, 0, unit, kHalf) +
-             count<std::uint16_t>(bytes, 2, unit, kHalf);
-    case TensorType::q6_k:
-      return count<std::uint16_t>(bytes, unit - 2, unit, kHalf);
     default:
       return 0;
   }

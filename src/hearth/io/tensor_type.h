@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "hearth/base/block_format.h"
+
 namespace hearth::io {
 
 enum class TensorType {
@@ -21,10 +23,11 @@ enum class TensorType {
   u16,
   u8,
   boolean,
-  // Blocks of quantised weights, GGUF's own. A row is a whole number of them.
+  // Blocks of quantised weights, GGUF's own, in the order of kBlockFormats
+  // (base/block_format.h). A row is a whole number of them.
+  q8_0,
   q4_0,
   q4_1,
-  q8_0,
   q4_k,
   q5_k,
   q6_k,
@@ -39,5 +42,9 @@ TensorUnit unit_of(TensorType type);
 bool is_quantized(TensorType type);
 bool is_floating(TensorType type);  // f64, f32, f16, bf16
 std::string_view name_of(TensorType type);
+// Null for a type that is not made of blocks.
+const BlockFormat* block_of(TensorType type);
+// The type whose blocks those are.
+TensorType block_type(const BlockFormat& block);
 
 }  // namespace hearth::io

@@ -34,24 +34,9 @@ void check_shape(const TensorInfo& t, const mx::Shape& shape, bool transposed) {
 }
 
 std::optional<kernels::QuantFormat> gguf_format(TensorType type) {
-  using kernels::QuantFormat;
-  using kernels::QuantKind;
-  switch (type) {
-    case TensorType::q8_0:
-      return QuantFormat::gguf(QuantKind::kQ8_0);
-    case TensorType::q4_0:
-      return QuantFormat::gguf(QuantKind::kQ4_0);
-    case TensorType::q4_1:
-      return QuantFormat::gguf(QuantKind::kQ4_1);
-    case TensorType::q4_k:
-      return QuantFormat::gguf(QuantKind::kQ4_K);
-    case TensorType::q5_k:
-      return QuantFormat::gguf(QuantKind::kQ5_K);
-    case TensorType::q6_k:
-      return QuantFormat::gguf(QuantKind::kQ6_K);
-    default:
-      return {};
-  }
+  const BlockFormat* block = io::block_of(type);
+  if (block == nullptr) return {};
+  return kernels::QuantFormat::parse(block->name);
 }
 
 // MLX's settings for a layer: its own entry in the config, or the general one.

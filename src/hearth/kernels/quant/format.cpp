@@ -6,31 +6,32 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/block_format.h"
 #include "hearth/base/error.h"
 
 namespace hearth::kernels {
 namespace {
 
-struct GgufBlock {
-  QuantKind kind;
-  const char* name;
-  int bits, group, columns, bytes;
-};
-constexpr GgufBlock kGguf[] = {
-    {QuantKind::kQ8_0, "q8_0", 8, 32, 32, 34},
-    {QuantKind::kQ4_0, "q4_0", 4, 32, 32, 18},
-    {QuantKind::kQ4_1, "q4_1", 4, 32, 32, 20},
-    {QuantKind::kQ4_K, "q4_k", 4, 32, 256, 144},
-    {QuantKind::kQ5_K, "q5_k", 5, 32, 256, 176},
-    {QuantKind::kQ6_K, "q6_k", 6, 16, 256, 210},
-};
+// A kind's place among GGUF's blocks: they follow each other in both lists.
+constexpr auto kFirstBlock = static_cast<std::size_t>(QuantKind::kQ8_0);
+static_assert(
+    static_cast<std::size_t>(QuantKind::kQ6_K) + 1 - kFirstBlock ==
+    kBlockFormats.size()
+);
 constexpr const char* kScaleNames[] = {"f16", "bf16", "f32"};
 
-const GgufBlock* gguf_block(QuantKind kind) noexcept {
-  for (const GgufBlock& b : kGguf) {
-    if (b.kind == kind) return &b;
+const BlockFormat* gguf_block(QuantKind kind) noexcept {
+  const auto at = static_cast<std::size_t>(kind) - kFirstBlock;
+  return at < kBlockFormats.size() ? &kBlockFormats[at] : nullptr;
+}
+
+std::string block_names() {
+  std::string names;
+  for (const BlockFormat& b : kBlockFormats) {
+    if (!names.empty()) names += ", ";
+    names += b.name;
   }
-  return nullptr;
+  return names;
 }
 
 bool known(const QuantFormat& f) noexcept {
@@ -111,7 +112,7 @@ QuantFormat QuantFormat::symmetric(int bits, int group, ScaleType scale) {
 }
 
 QuantFormat QuantFormat::gguf(QuantKind kind) {
-  const GgufBlock* b = gguf_block(kind);
+  const BlockFormat* b = gguf_block(kind);
   if (b == nullptr) {
     throw UsageError("[kernels.QuantFormat] kind must be a GGUF block type");
   }
@@ -119,8 +120,10 @@ QuantFormat QuantFormat::gguf(QuantKind kind) {
 }
 
 QuantFormat QuantFormat::parse(std::string_view name) {
-  for (const GgufBlock& b : kGguf) {
-    if (name == b.name) return gguf(b.kind);
+  for (std::size_t i = 0; i < kBlockFormats.size(); ++i) {
+    if (name == kBlockFormats[i].name) {
+      return gguf(static_cast<QuantKind>(kFirstBlock + i));
+    }
   }
   if (const auto f = parse_grouped(name)) return *f;
   throw UsageError(
@@ -129,14 +132,14 @@ QuantFormat QuantFormat::parse(std::string_view name) {
           "64 or "
           "128), intB-gG-T or intB-channel-T (B 4 or 8), with T f16, bf16 or "
           "f32, "
-          "or one of q8_0, q4_0, q4_1, q4_k, q5_k, q6_k, got '{}'",
-          name
+          "or one of {}, got '{}'",
+          block_names(), name
       )
   );
 }
 
 std::string QuantFormat::name() const {
-  if (const GgufBlock* b = gguf_block(kind)) return b->name;
+  if (const BlockFormat* b = gguf_block(kind)) return std::string(b->name);
   return fmt::format(
       "{}{}-{}-{}", kind == QuantKind::kAffine ? "affine" : "int", bits,
       group == 0 ? "channel" : fmt::format("g{}", group),
@@ -149,13 +152,13 @@ bool QuantFormat::is_gguf() const noexcept {
 }
 
 long QuantFormat::block_columns() const noexcept {
-  if (const GgufBlock* b = gguf_block(kind)) return b->columns;
+  if (const BlockFormat* b = gguf_block(kind)) return b->columns;
   if (group > 0) return group;
   return bits == 4 ? 2 : 1;
 }
 
 std::size_t QuantFormat::block_bytes() const noexcept {
-  if (const GgufBlock* b = gguf_block(kind)) {
+  if (const BlockFormat* b = gguf_block(kind)) {
     return static_cast<std::size_t>(b->bytes);
   }
   return static_cast<std::size_t>(block_columns() * bits) / 8;

@@ -201,7 +201,8 @@ std::vector<float> floats_from_hex(const std::string& hex) {
 TEST(QuantRows, GgufBlocksAreTheOraclesBitForBit) {
   const Json golden =
       read_json_file(HEARTH_SOURCE_DIR "/tests/golden/gguf_quants.json");
-  for (const char* name : {"q8_0", "q4_0", "q4_1", "q4_k", "q5_k", "q6_k"}) {
+  for (const BlockFormat& block : kBlockFormats) {
+    const std::string name(block.name);
     const Json& entry = golden.at(name);
     Quantized q(QuantFormat::parse(name), 1, 256);
     q.codes = from_hex(entry.at("blocks"));

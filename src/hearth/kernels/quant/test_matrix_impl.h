@@ -24,8 +24,8 @@ inline std::vector<QuantFormat> every_format() {
     all.push_back(QuantFormat::symmetric(bits, 96, ScaleType::kBf16));
     all.push_back(QuantFormat::symmetric(bits, 512));
   }
-  for (const char* name : {"q8_0", "q4_0", "q4_1", "q4_k", "q5_k", "q6_k"}) {
-    all.push_back(QuantFormat::parse(name));
+  for (const BlockFormat& block : kBlockFormats) {
+    all.push_back(QuantFormat::parse(block.name));
   }
   return all;
 }
