@@ -71,7 +71,7 @@ enum class StmtKind : std::uint8_t {
   kContinue,
 };
 
-struct Parameter {
+struct MacroParameter {
   std::string name;
   int id;
   ExprPtr otherwise;
@@ -87,7 +87,7 @@ struct Stmt {
   ExprPtr target;
   std::vector<ExprPtr> targets;
   std::vector<ExprPtr> exprs;
-  std::vector<Parameter> parameters;
+  std::vector<MacroParameter> parameters;
   std::vector<Block> blocks;
 };
 

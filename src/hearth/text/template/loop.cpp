@@ -206,7 +206,7 @@ std::string Interpreter::call_macro(
     scope_->set(varargs_id_, Value::tuple({from, given.end()}));
   }
   for (std::size_t i = 0; i < known; ++i) {
-    const Parameter& parameter = macro.parameters[i];
+    const MacroParameter& parameter = macro.parameters[i];
     if (!values[i]) {
       values[i] =
           parameter.otherwise != nullptr

@@ -301,7 +301,7 @@ void Parser::signature(Stmt& stmt) {
   bool defaults = false;
   while (!at_operator(")")) {
     if (!stmt.parameters.empty()) expect_operator(",");
-    Parameter parameter;
+    MacroParameter parameter;
     parameter.name = expect_identifier();
     parameter.id = id_of(parameter.name);
     if (skip_operator("=")) {
