@@ -60,6 +60,7 @@ void start_adapters(
     const nn::LoraConfig& lora
 ) {
   const int layers = model.config().layers;
+  const models::WeightPlan plan(models::Use::frozen_base, compute);
   for (nn::Weight* p : model.parameters().all()) {
     nn::initialize(*p, seed, layers);
     if (p->shape.size() > 1 && compute != mx::float32) {
@@ -67,7 +68,7 @@ void start_adapters(
       narrow.eval();
       p->set(std::move(narrow));
     }
-    models::prepare(model, *p, compute, models::Use::frozen_base);
+    plan.settle(*p);
   }
   std::uint64_t index = 0;
   for (nn::Linear* linear : model.linears()) {

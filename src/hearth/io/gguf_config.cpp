@@ -15,18 +15,6 @@
 namespace hearth::io {
 namespace {
 
-struct Family {
-  std::string_view architecture, class_name, model_type;
-};
-constexpr Family kFamilies[] = {
-    {"llama", "LlamaForCausalLM", "llama"},
-    {"qwen2", "Qwen2ForCausalLM", "qwen2"},
-    {"qwen3", "Qwen3ForCausalLM", "qwen3"},
-    {"gemma2", "Gemma2ForCausalLM", "gemma2"},
-    {"gemma3", "Gemma3ForCausalLM", "gemma3_text"},
-    {"gpt2", "GPT2LMHeadModel", "gpt2"},
-};
-
 // Keys below the architecture's name that this file reads.
 constexpr std::string_view kRead[] = {
     "context_length",
@@ -73,7 +61,7 @@ class ConfigMaker {
         architecture_(metadata_.text("general.architecture")) {}
 
   Json make() {
-    const Family& family = find_family();
+    const GgufArchitecture& family = find_family();
     refuse_unknown_keys();
     config_["architectures"] = Json::array({family.class_name});
     config_["model_type"] = family.model_type;
@@ -124,14 +112,16 @@ class ConfigMaker {
   }
   bool is_gemma() const { return architecture_.starts_with("gemma"); }
 
-  const Family& find_family() const {
-    for (const Family& f : kFamilies) {
-      if (f.architecture == architecture_) return f;
+  const GgufArchitecture& find_family() const {
+    if (const auto* known = gguf_architecture(architecture_)) return *known;
+    std::string names;
+    for (const GgufArchitecture& a : gguf_architectures()) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", a.name);
     }
     fail(
         fmt::format(
             "architecture {} is not known; {} are", in_quotes(architecture_),
-            fmt::join(gguf_architectures(), ", ")
+            names
         )
     );
   }

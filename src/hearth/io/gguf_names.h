@@ -1,12 +1,23 @@
 #pragma once
-// What a GGUF tensor is called in Hugging Face's checkpoints, and what the
-// converter did to its bytes that has to be undone.
+// GGUF's architectures and names of tensors, against Hugging Face's both
+// ways, and what the converter did to a tensor's bytes that has to be undone.
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "hearth/io/weight_names.h"
+
 namespace hearth::io {
+
+// general.architecture, with what config.json says in its place.
+struct GgufArchitecture {
+  std::string_view name, class_name, model_type;
+  NameStyle style = NameStyle::llama;
+};
+std::span<const GgufArchitecture> gguf_architectures();
+// Null for one that is not known.
+const GgufArchitecture* gguf_architecture(std::string_view name);
 
 enum class GgufChange {
   kNone,
@@ -23,14 +34,18 @@ struct GgufName {
   GgufChange change = GgufChange::kNone;
 };
 
-// The architectures that are known, as general.architecture spells them.
-std::span<const std::string_view> gguf_architectures();
-
 // Nothing for a name the architecture does not have. `rope_freqs.weight` is
 // not a weight and has no name here: the config says it.
 std::optional<GgufName> hugging_face_name(
     std::string_view architecture,
-    std::string_view name
+    std::string_view gguf_name
+);
+
+// The inverse: what the architecture calls a tensor of that Hugging Face name,
+// and what its bytes must go through on the way.
+std::optional<GgufName> gguf_name(
+    std::string_view architecture,
+    std::string_view hugging_face_name
 );
 
 }  // namespace hearth::io

@@ -12,12 +12,6 @@
 namespace hearth::models {
 namespace {
 
-bool is_target(const nn::LoraConfig& lora, const std::string& layer) {
-  return std::ranges::any_of(lora.targets, [&](const auto& pattern) {
-    return nn::matches(pattern, layer);
-  });
-}
-
 // An adapter file as a source that read_dense takes.
 class AdapterSource : public io::ModelSource {
  public:
@@ -79,18 +73,18 @@ void fill(
 
 }  // namespace
 
-void check_targets(Decoder& decoder, const nn::LoraConfig& config) {
-  const auto linears = decoder.linears();
+void check_targets(const Blueprint& blueprint, const nn::LoraConfig& config) {
+  const auto layers = blueprint.projections();
   for (const std::string& target : config.targets) {
-    const bool named = std::ranges::any_of(linears, [&](const auto* linear) {
-      return nn::matches(target, linear->name());
+    const bool named = std::ranges::any_of(layers, [&](const auto* layer) {
+      return nn::matches(target, layer->module());
     });
     if (named) continue;
     throw UsageError(
         fmt::format(
             "lora.targets must name layers of the model, got '{}'; it has "
             "layers such as {}",
-            target, linears.front()->name()
+            target, layers.front()->module()
         )
     );
   }
@@ -99,15 +93,33 @@ void check_targets(Decoder& decoder, const nn::LoraConfig& config) {
   }
 }
 
+std::vector<const nn::WeightSpec*> lora_targets(
+    const Blueprint& blueprint,
+    const nn::LoraConfig& config
+) {
+  auto layers = blueprint.projections();
+  std::erase_if(layers, [&](const auto* layer) {
+    return std::ranges::none_of(config.targets, [&](const auto& target) {
+      return nn::matches(target, layer->module());
+    });
+  });
+  return layers;
+}
+
 void attach_adapters(
     Decoder& decoder,
     const io::ModelSource& base,
     const nn::LoraConfig& config
 ) {
-  check_targets(decoder, config);
+  const Blueprint blueprint(decoder.config());
+  check_targets(blueprint, config);
+  const auto targets = lora_targets(blueprint, config);
   std::uint64_t index = 0;
   for (nn::Linear* linear : decoder.linears()) {
-    if (!is_target(config, linear->name())) continue;
+    const bool target = std::ranges::any_of(targets, [&](const auto* w) {
+      return w->part == linear->weight().part;
+    });
+    if (!target) continue;
     nn::Lora& lora = linear->attach(decoder.parameters(), config, index++);
     if (config.dora) lora.set_base_norms(row_norms(base, linear->weight()));
   }

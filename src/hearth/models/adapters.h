@@ -2,13 +2,20 @@
 // Adapters on a decoder: which layers get one, and PEFT's files in.
 #include <string>
 
+#include "hearth/models/blueprint.h"
 #include "hearth/models/load.h"
 #include "hearth/nn/lora.h"
 
 namespace hearth::models {
 
-// Throws UsageError unless each of config.targets names a layer.
-void check_targets(Decoder& decoder, const nn::LoraConfig& config);
+// Throws UsageError unless each of config.targets names a projection.
+void check_targets(const Blueprint& blueprint, const nn::LoraConfig& config);
+
+// The projections that config.targets names, in the model's order.
+std::vector<const nn::WeightSpec*> lora_targets(
+    const Blueprint& blueprint,
+    const nn::LoraConfig& config
+);
 
 // Gives every projection that config.targets names an adapter whose parameters
 // are trainable and zero. Throws UsageError when a target names no layer.

@@ -6,25 +6,15 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/models/blueprint.h"
 #include "hearth/models/decoder_block.h"
 #include "hearth/ops/arithmetic/op.h"
 #include "hearth/ops/dropout/op.h"
 #include "hearth/ops/embedding/op.h"
 
 namespace hearth::models {
-namespace {
 
-struct Names {
-  const char *embedding, *positions, *block, *norm;
-};
-constexpr Names kLlama{
-    "model.embed_tokens", nullptr, "model.layers.{}", "model.norm"
-};
-constexpr Names kGpt2{
-    "transformer.wte", "transformer.wpe", "transformer.h.{}", "transformer.ln_f"
-};
-
-}  // namespace
+using io::Role;
 
 float embedding_scale(const DecoderConfig& c, mx::Dtype dtype) {
   if (dtype != mx::bfloat16) return c.embedding_scale;
@@ -39,37 +29,23 @@ Decoder::Decoder(DecoderConfig config)
       parameters_(std::make_unique<nn::ParameterSet>()) {
   const DecoderConfig& c = config_;
   c.check();
-  const Names& names = c.gpt2_layout ? kGpt2 : kLlama;
   nn::ParameterSet& set = *parameters_;
-  embedding_ = &set.add(
-      {.name = std::string(names.embedding) + ".weight",
-       .shape = {c.vocab, c.dim},
-       .matrix = c.tie}
-  );
-  if (!c.rope) {
-    positions_ = &set.add(
-        {.name = std::string(names.positions) + ".weight",
-         .shape = {c.max_length, c.dim}}
-    );
-  }
+  const Blueprint blueprint(c);
+  for (const nn::WeightSpec& w : blueprint.weights()) set.add(w);
+  embedding_ = set.find({Role::embedding});
+  positions_ = set.find({Role::positions});
+  head_ = c.tie ? embedding_ : set.find({Role::head});
   std::shared_ptr<const nn::Rotary> wide, local;
   if (c.rope) wide = local = std::make_shared<nn::Rotary>(*c.rope);
   if (c.local_rope) local = std::make_shared<nn::Rotary>(*c.local_rope);
-  for (std::size_t i = 0; i < c.windows.size(); ++i) {
+  for (int i = 0; i < c.layers; ++i) {
+    const bool windowed = c.windows[static_cast<std::size_t>(i)] > 0;
     blocks_.push_back(
-        std::make_unique<Block>(
-            set, fmt::format(fmt::runtime(names.block), i), c, i,
-            c.windows[i] > 0 ? local : wide
-        )
+        std::make_unique<Block>(set, c, i, windowed ? local : wide)
     );
   }
-  final_norm_ = std::make_unique<nn::Norm>(set, names.norm, c.dim, c.norm);
-  head_ = c.tie ? embedding_
-                : &set.add(
-                      {.name = "lm_head.weight",
-                       .shape = {c.vocab, c.dim},
-                       .matrix = true}
-                  );
+  final_norm_ =
+      std::make_unique<nn::Norm>(set.affine(Role::final_norm), c.norm);
 }
 
 Decoder::~Decoder() = default;

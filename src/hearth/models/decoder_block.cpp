@@ -3,71 +3,48 @@
 namespace hearth::models {
 namespace {
 
-nn::AttentionConfig attention_config(const DecoderConfig& c, std::size_t i) {
-  nn::AttentionConfig a;
-  a.dim = c.dim, a.heads = c.heads, a.kv_heads = c.kv_heads;
-  a.head_dim = c.head_dim;
-  a.qkv_bias = c.qkv_bias, a.out_bias = c.out_bias;
-  if (c.qk_norm) a.qk_norm = c.norm;
-  a.scale = c.score_scale(i), a.softcap = c.attention_softcap;
-  a.window = c.windows[i];
-  a.joint = c.gpt2_layout;
-  return a;
-}
+using io::Role;
 
-nn::MlpConfig mlp_config(const DecoderConfig& c) {
+nn::AttentionConfig attention_config(const DecoderConfig& c, int layer) {
+  const auto i = static_cast<std::size_t>(layer);
   return {
-      .dim = c.dim,
-      .ffn = c.ffn,
-      .act = c.act,
-      .bias = c.mlp_bias,
-      .gated = c.gated,
-      .conv1d = c.gpt2_layout,
-      .gate = c.gate
+      .heads = c.heads,
+      .kv_heads = c.kv_heads,
+      .head_dim = c.head_dim,
+      .norm = c.norm,
+      .scale = c.score_scale(i),
+      .softcap = c.attention_softcap,
+      .window = c.windows[i]
   };
 }
 
-const char* first_norm(const DecoderConfig& c) {
-  return c.gpt2_layout ? ".ln_1" : ".input_layernorm";
-}
-const char* second_norm(const DecoderConfig& c) {
-  return c.gpt2_layout      ? ".ln_2"
-         : c.sandwich_norms ? ".pre_feedforward_layernorm"
-                            : ".post_attention_layernorm";
-}
-
-std::optional<nn::Norm> sandwich(
-    nn::ParameterSet& set,
-    const std::string& name,
-    const DecoderConfig& c
+// Where the blueprint has one.
+std::optional<nn::Norm> maybe_norm(
+    nn::Affine own,
+    const nn::NormConfig& config
 ) {
-  if (!c.sandwich_norms) return {};
-  return nn::Norm(set, name, c.dim, c.norm);
+  if (!own) return {};
+  return nn::Norm(own, config);
 }
 
 }  // namespace
 
 Decoder::Block::Block(
     nn::ParameterSet& set,
-    const std::string& name,
     const DecoderConfig& c,
-    std::size_t layer,
+    int layer,
     std::shared_ptr<const nn::Rotary> rotary
 )
     : set_(set),
-      name_(name),
       layer_(layer),
-      before_attention_(set, name + first_norm(c), c.dim, c.norm),
-      attention_(
-          set,
-          name + (c.gpt2_layout ? ".attn" : ".self_attn"),
-          attention_config(c, layer),
-          std::move(rotary)
+      before_attention_(set.affine(Role::attention_norm, layer), c.norm),
+      attention_(set, layer, attention_config(c, layer), std::move(rotary)),
+      after_attention_(
+          maybe_norm(set.affine(Role::after_attention_norm, layer), c.norm)
       ),
-      after_attention_(sandwich(set, name + ".post_attention_layernorm", c)),
-      before_mlp_(set, name + second_norm(c), c.dim, c.norm),
-      mlp_(set, name + ".mlp", mlp_config(c)),
-      after_mlp_(sandwich(set, name + ".post_feedforward_layernorm", c)) {}
+      before_mlp_(set.affine(Role::mlp_norm, layer), c.norm),
+      mlp_(set, layer, {.act = c.act, .gate = c.gate}),
+      after_mlp_(maybe_norm(set.affine(Role::after_mlp_norm, layer), c.norm)) {}
 
 Decoder::Stream Decoder::Block::operator()(
     const Stream& in,
@@ -80,7 +57,7 @@ Decoder::Stream Decoder::Block::operator()(
   } else {
     y = before_attention_(in.x, pass.dtype);
   }
-  auto a = attention_(y, pass, layer_);
+  auto a = attention_(y, pass, static_cast<std::size_t>(layer_));
   if (after_attention_) a = (*after_attention_)(a, pass.dtype);
   std::tie(h, y) = before_mlp_.add(h, a);
   auto m = mlp_(y, pass);
@@ -94,7 +71,7 @@ Decoder::Stream Decoder::Block::checkpointed(
 ) const {
   std::vector<nn::Weight*> own;
   for (nn::Weight* p : set_.trainable()) {
-    if (p->name.starts_with(name_ + ".")) own.push_back(p);
+    if (p->part.layer == layer_) own.push_back(p);
   }
   std::vector<mx::array> arguments{in.x};
   if (in.branch) arguments.push_back(*in.branch);

@@ -3,7 +3,6 @@
 // that reads the stream also does the addition before it, so a block hands on
 // the stream and the branch that is still to be added.
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "hearth/models/decoder.h"
@@ -19,9 +18,8 @@ class Decoder::Block {
  public:
   Block(
       nn::ParameterSet& set,
-      const std::string& name,
       const DecoderConfig& config,
-      std::size_t layer,
+      int layer,
       std::shared_ptr<const nn::Rotary> rotary
   );
 
@@ -34,8 +32,7 @@ class Decoder::Block {
 
  private:
   nn::ParameterSet& set_;
-  std::string name_;
-  std::size_t layer_;
+  int layer_;
   nn::Norm before_attention_;
   nn::Attention attention_;
   std::optional<nn::Norm> after_attention_;

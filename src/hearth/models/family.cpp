@@ -9,17 +9,32 @@
 #include "hearth/base/spelling.h"
 
 namespace hearth::models {
+// A family's own file has these.
+DecoderConfig parse_mistral(ConfigKeys& keys);
+DecoderConfig parse_qwen2(ConfigKeys& keys);
+void start_qwen2(DecoderConfig& config);
+DecoderConfig parse_qwen3(ConfigKeys& keys);
+void start_qwen3(DecoderConfig& config);
+DecoderConfig parse_gemma2(ConfigKeys& keys);
+DecoderConfig parse_gemma3(ConfigKeys& keys);
+DecoderConfig parse_gpt2(ConfigKeys& keys);
+void start_gpt2(DecoderConfig& config);
+DecoderConfig parse_hearth(ConfigKeys& keys);
+
 namespace {
 
+// It is what a new model is without traits.
+void start_llama(DecoderConfig&) {}
+
 constexpr std::array<Family, 9> kFamilies{{
-    {"llama", "LlamaForCausalLM", parse_llama},
+    {"llama", "LlamaForCausalLM", parse_llama, start_llama},
     {"mistral", "MistralForCausalLM", parse_mistral},
-    {"qwen2", "Qwen2ForCausalLM", parse_qwen2},
-    {"qwen3", "Qwen3ForCausalLM", parse_qwen3},
+    {"qwen2", "Qwen2ForCausalLM", parse_qwen2, start_qwen2},
+    {"qwen3", "Qwen3ForCausalLM", parse_qwen3, start_qwen3},
     {"gemma2", "Gemma2ForCausalLM", parse_gemma2},
     {"gemma3_text", "Gemma3ForCausalLM", parse_gemma3},
     {"gemma3", "Gemma3ForCausalLM", parse_gemma3},
-    {"gpt2", "GPT2LMHeadModel", parse_gpt2},
+    {"gpt2", "GPT2LMHeadModel", parse_gpt2, start_gpt2},
     {"hearth", "HearthForCausalLM", parse_hearth},
 }};
 
@@ -29,11 +44,16 @@ std::span<const Family> families() {
   return kFamilies;
 }
 
+const Family* family_named(std::string_view model_type) {
+  const auto at = std::ranges::find(kFamilies, model_type, &Family::model_type);
+  return at == kFamilies.end() ? nullptr : &*at;
+}
+
 DecoderConfig parse_config(const Json& config, const std::string& file) {
   ConfigKeys keys(config, file);
   const std::string type = keys.word("model_type", "");
-  const auto at = std::ranges::find(kFamilies, type, &Family::model_type);
-  if (at == kFamilies.end()) {
+  const Family* at = family_named(type);
+  if (at == nullptr) {
     std::string known;
     for (const Family& f : kFamilies) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", f.model_type);

@@ -13,23 +13,21 @@ struct Family {
   std::string_view model_type;    // config.json's
   std::string_view architecture;  // of the causal language model
   DecoderConfig (*parse)(ConfigKeys& keys);
+  // The traits of a new model of that family, which `model.arch` may ask for;
+  // null: it is only loaded.
+  void (*start)(DecoderConfig& config) = nullptr;
 };
 
 std::span<const Family> families();
+// Null for a model_type that is not known.
+const Family* family_named(std::string_view model_type);
 
 // The config of a model folder; file names it in errors. An unknown
 // architecture is an error that lists the known.
 DecoderConfig parse_config(const Json& config, const std::string& file);
 
+// Which families build on.
 DecoderConfig parse_llama(ConfigKeys& keys);
-DecoderConfig parse_mistral(ConfigKeys& keys);
-DecoderConfig parse_qwen2(ConfigKeys& keys);
-DecoderConfig parse_qwen3(ConfigKeys& keys);
-DecoderConfig parse_gemma2(ConfigKeys& keys);
-DecoderConfig parse_gemma3(ConfigKeys& keys);
-DecoderConfig parse_gpt2(ConfigKeys& keys);
-DecoderConfig parse_hearth(ConfigKeys& keys);
-
 // What the Llama-like families share: sizes, norm, activation, tie.
 DecoderConfig parse_common(ConfigKeys& keys);
 ops::Activation parse_activation(

@@ -71,14 +71,21 @@ std::string config_name(const io::ModelSource& source) {
 
 std::map<std::string, kernels::QuantFormat> quantized_formats(
     const io::ModelSource& source,
-    const Decoder& decoder,
+    const Blueprint& blueprint,
     const LoadOptions& options
 ) {
-  Loading loading(
-      source, decoder, options, options.compute.value_or(compute_of(source))
+  const WeightPlan plan(
+      options.use, options.compute.value_or(compute_of(source)),
+      options.keep_quantized, options.quantize
   );
-  for (nn::Weight* p : decoder.parameters().all()) loading.add(*p);
-  return loading.quantized();
+  std::map<std::string, kernels::QuantFormat> formats;
+  for (const nn::WeightSpec& w : blueprint.weights()) {
+    const StoredMatrix stored = find_stored(source, w.name);
+    check_stored(stored, w.shape, w.transposed);
+    const auto held = plan.forms(w, stored.format).quantized;
+    if (held) formats.emplace(w.name, *held);
+  }
+  return formats;
 }
 
 mx::array read_parameter(const io::ModelSource& source, const nn::Weight& p) {
@@ -95,7 +102,7 @@ mx::array read_parameter(const io::ModelSource& source, const nn::Weight& p) {
 
 void reload(LoadedModel& model, nn::Weight& p) {
   p.clear();
-  Loading loading(*model.source, *model.decoder, model.options, model.compute);
+  Loading loading(*model.source, model.options, model.compute);
   loading.add(p);
   loading.run();
 }
@@ -106,7 +113,7 @@ void replace(LoadedModel& model, nn::Weight& p, const mx::array& value) {
   auto v = mx::contiguous(wide ? value : ops::cast(value, model.compute));
   v.eval();
   p.set(std::move(v));
-  prepare(*model.decoder, p, model.compute, model.options.use);
+  WeightPlan(model.options.use, model.compute).settle(p);
 }
 
 mx::array row_norms(const io::ModelSource& source, const nn::Weight& p) {
@@ -117,29 +124,9 @@ mx::array row_norms(const io::ModelSource& source, const nn::Weight& p) {
   return norms;
 }
 
-// The fused loss takes the head, and the embedding is gathered from, as plain
-// rows; other frozen matrices are only packed.
-void prepare(
-    const Decoder& decoder,
-    nn::Weight& p,
-    mx::Dtype compute,
-    Use use
-) {
-  if (!ops::ours({}, compute) || !p.filled()) return;
-  if (!p.matrix || p.quantized() || p.value().size() == 0) return;
-  nn::pack(
-      p, compute,
-      use == Use::inference ? ops::PackedOrders::forward
-                            : ops::PackedOrders::both
-  );
-  const bool plain = &p == &decoder.head() || &p == &decoder.embedding();
-  if (use != Use::training && !plain && !p.trainable) p.keep_packed_alone();
-}
-
 void prepare(Decoder& decoder, mx::Dtype compute, Use use) {
-  for (nn::Weight* p : decoder.parameters().all()) {
-    prepare(decoder, *p, compute, use);
-  }
+  const WeightPlan plan(use, compute);
+  for (nn::Weight* p : decoder.parameters().all()) plan.settle(*p);
 }
 
 namespace {
@@ -214,9 +201,7 @@ LoadedModel load_model(
   const auto config = parse_config(source->config(), config_name(*source));
   check_layers(config, *source);
   model.decoder = std::make_unique<Decoder>(config);
-  auto loading = std::make_unique<Loading>(
-      *source, *model.decoder, options, model.compute
-  );
+  auto loading = std::make_unique<Loading>(*source, options, model.compute);
   for (nn::Weight* p : model.decoder->parameters().all()) loading->add(*p);
   model.unused = loading->unused();
   if (options.warn_unused && options.use != Use::described) {

@@ -10,19 +10,13 @@
 #include <vector>
 
 #include "hearth/io/model_source.h"
+#include "hearth/models/blueprint.h"
 #include "hearth/models/decoder.h"
 #include "hearth/models/load_report.h"
 #include "hearth/models/read_choice.h"
+#include "hearth/models/weight_plan.h"
 
 namespace hearth::models {
-
-// What the weights are for decides which copies are held.
-enum class Use : unsigned char {
-  inference,    // as products read them, nothing else
-  frozen_base,  // the same with what gradients of inputs need: LoRA, QLoRA
-  training,     // float32 masters, packed in both orders
-  described,    // none: names and shapes alone, weights stay in the file
-};
 
 struct LoadOptions {
   Use use = Use::inference;
@@ -30,10 +24,11 @@ struct LoadOptions {
   std::optional<mx::Dtype> compute;
   // Quantised tensors stay so; otherwise they are widened. Training widens.
   bool keep_quantized = true;
-  // Dense matrices are rounded to this format on the way in, but for training.
-  // Those whose rows it cannot hold stay dense (LoadReport::kept_dense), and so
-  // does a table that is gathered from; as a tied head it is both.
-  std::optional<kernels::QuantFormat> quantize;
+  // Dense matrices are rounded to these formats on the way in, but for
+  // training. Those whose rows a format cannot hold stay dense
+  // (LoadReport::kept_dense), and so does a table that is gathered from; as a
+  // tied head it is both.
+  QuantRules quantize;
   // How bytes come in; none: choose_read() says.
   std::optional<io::ReadMode> read_mode;
   // Asked for free memory and the disk's rate, should it matter.
@@ -80,7 +75,7 @@ LoadedModel load_model(
 // parameter's name: stored so, or rounded on the way in. Nothing is read.
 std::map<std::string, kernels::QuantFormat> quantized_formats(
     const io::ModelSource& source,
-    const Decoder& decoder,
+    const Blueprint& blueprint,
     const LoadOptions& options
 );
 
@@ -102,7 +97,5 @@ std::string config_name(const io::ModelSource& source);
 // Makes matrices ready for the kernels as `use` wants them, after their values
 // were set. A GPU has no packed copies.
 void prepare(Decoder& decoder, mx::Dtype compute, Use use);
-// The same for one of its parameters.
-void prepare(const Decoder& decoder, nn::Weight& p, mx::Dtype compute, Use use);
 
 }  // namespace hearth::models

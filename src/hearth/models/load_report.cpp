@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hearth/io/weight_names.h"
+
 namespace hearth::models {
 
 void LoadTimes::add(const LoadTimes& other) {
@@ -20,14 +22,31 @@ LoadPart& part_named(std::vector<LoadPart>& parts, const std::string& name) {
 }
 
 std::string tensor_class(const std::string& parameter) {
-  const auto has = [&](const char* part) {
-    return parameter.find(part) != std::string::npos;
-  };
-  if (has("norm") || has("ln_")) return "norm";
-  if (has("attn")) return "attention";
-  if (has("mlp")) return "mlp";
-  if (has("embed") || has("wte") || has("wpe")) return "embedding";
-  return has("lm_head") ? "head" : "other";
+  using io::Role;
+  switch (io::role_of(parameter).role) {
+    case Role::embedding:
+    case Role::positions:
+      return "embedding";
+    case Role::query:
+    case Role::key:
+    case Role::value:
+    case Role::joint:
+    case Role::attention_out:
+      return "attention";
+    case Role::gate:
+    case Role::up:
+    case Role::down:
+    case Role::gate_alpha:
+    case Role::gate_beta:
+      return "mlp";
+    case Role::head:
+      return "head";
+    case Role::other:
+    case Role::adapter:
+      return "other";
+    default:
+      return "norm";
+  }
 }
 
 }  // namespace hearth::models

@@ -108,15 +108,13 @@ StoredMatrix find_stored(
 
 Loading::Loading(
     const io::ModelSource& source,
-    const Decoder& decoder,
     const LoadOptions& options,
     mx::Dtype compute
 )
     : source_(source),
-      decoder_(decoder),
       options_(options),
-      compute_(compute),
-      cpu_(ops::ours({}, compute)) {}
+      plan_(options.use, compute, options.keep_quantized, options.quantize),
+      compute_(compute) {}
 
 void Loading::add(nn::Weight& p) {
   const StoredMatrix m = find_stored(source_, p.name);
@@ -135,62 +133,6 @@ std::vector<std::string> Loading::unused() const {
     if (!used_.contains(t.name)) names.push_back(t.name);
   }
   return names;
-}
-
-// Whether plain rows are held even of what is quantised: of the table that is
-// gathered from and, where adapters are trained, of the head, which the fused
-// loss reads.
-bool Loading::reads_rows(const nn::Weight& p) const {
-  return &p == &decoder_.embedding() ||
-         (options_.use == Use::frozen_base && &p == &decoder_.head());
-}
-
-// Vectors are float32 whatever the products are.
-mx::Dtype Loading::dtype_for(const nn::Weight& p) const {
-  const bool wide = options_.use == Use::training || p.shape.size() == 1;
-  return wide ? mx::float32 : compute_;
-}
-
-// Whether it is rounded to options.quantize.
-bool Loading::rounds(const nn::Weight& p) const {
-  if (!options_.quantize || !p.matrix || p.trainable) return false;
-  if (options_.use == Use::training) return false;
-  return p.shape[1] % options_.quantize->block_columns() == 0;
-}
-
-std::map<std::string, kernels::QuantFormat> Loading::quantized() const {
-  std::map<std::string, kernels::QuantFormat> formats;
-  for (const Job& job : jobs_) {
-    const auto& stored = job.stored.format;
-    if (stored && keeps_quantized(*job.p)) {
-      formats.emplace(job.p->name, *stored);
-    } else if (!stored && rounds(*job.p)) {
-      formats.emplace(job.p->name, *options_.quantize);
-    }
-  }
-  return formats;
-}
-
-WeightForms Loading::forms(const nn::Weight& p) const {
-  WeightForms f;
-  // The fused loss takes the head, and the embedding is gathered from, as
-  // plain rows; other frozen matrices are only packed.
-  const bool plain = &p == &decoder_.head() || reads_rows(p);
-  const bool quantized = rounds(p);
-  if (!cpu_ || !p.matrix || p.trainable || options_.use == Use::training ||
-      (quantized ? reads_rows(p) : plain)) {
-    // What is rounded is rounded once.
-    f.value = quantized && !cpu_ ? mx::float32 : dtype_for(p);
-  }
-  if (!cpu_ || !p.matrix) return f;
-  if (quantized) {
-    f.quantized = options_.quantize;
-    return f;
-  }
-  f.packed = compute_;
-  f.orders = options_.use == Use::inference ? ops::PackedOrders::forward
-                                            : ops::PackedOrders::both;
-  return f;
 }
 
 std::vector<io::Slice> Loading::slices_of(const Job& job) const {
@@ -300,28 +242,24 @@ void Loading::fill_dense(
     Watch& watch
 ) {
   nn::Weight& p = *job.p;
-  WeightFill fill(p, *job.stored.codes, forms(p));
+  const WeightForms held = plan_.forms(p);
+  // Where products are not our own it is rounded whole, from float32: what is
+  // rounded is rounded once.
+  const bool later = held.quantized && !ops::ours({}, compute_);
+  const WeightForms filled = later ? WeightForms{.value = mx::float32} : held;
+  WeightFill fill(p, *job.stored.codes, filled);
   fill_rows(job, reader, watch, fill);
   fill.finish();
-  if (!cpu_ && rounds(p)) {
-    auto weight = std::make_shared<const ops::QuantizedWeight>(
-        ops::QuantizedWeight::quantize(p.value(), *options_.quantize)
+  if (later) {
+    auto codes = std::make_shared<const ops::QuantizedWeight>(
+        ops::QuantizedWeight::quantize(p.value(), *held.quantized)
     );
-    auto value = mx::astype(p.value(), dtype_for(p));
-    if (reads_rows(p)) value.eval();
-    if (reads_rows(p)) {
-      p.set(std::move(weight), std::move(value));
-    } else {
-      p.set(std::move(weight));
-    }
+    std::optional<mx::array> rows;
+    if (held.value) rows = mx::astype(p.value(), *held.value);
+    if (rows) rows->eval();
+    p.set(std::move(codes), std::move(rows));
   }
-  const bool asked = options_.quantize && p.matrix && !p.trainable &&
-                     options_.use != Use::training;
-  if (asked && !p.quantized()) report_.kept_dense.push_back(p.name);
-}
-
-bool Loading::keeps_quantized(const nn::Weight& p) const {
-  return options_.keep_quantized && p.matrix && options_.use != Use::training;
+  if (plan_.asked(p) && !p.quantized()) report_.kept_dense.push_back(p.name);
 }
 
 // What is read by rows has dense ones; a head may be multiplied in its
@@ -333,8 +271,10 @@ void Loading::fill_stored(
 ) {
   nn::Weight& p = *job.p;
   const StoredMatrix& m = job.stored;
-  StoredFill::Forms forms{.quantized = keeps_quantized(p)};
-  if (reads_rows(p) || !forms.quantized) forms.value = dtype_for(p);
+  const WeightForms held = plan_.forms(p, m.format);
+  StoredFill::Forms forms{held.quantized.has_value(), held.value};
+  // Packed from rows that are widened first.
+  if (!forms.quantized && !forms.value) forms.value = compute_;
   StoredFill fill(source_, m, p.shape, forms);
   std::size_t beside = 0;
   for (const auto* t : {m.scales, m.biases}) {
@@ -344,7 +284,7 @@ void Loading::fill_stored(
   fill_rows(job, reader, watch, fill);
   fill.finish(p);
   const double start = seconds_now();
-  prepare(decoder_, p, compute_, options_.use);
+  plan_.settle(p);
   watch.note(p, *m.codes, 0, {.pack = seconds_now() - start});
   for (const auto* t : {m.codes, m.scales, m.biases}) {
     if (t != nullptr) source_.release(*t);

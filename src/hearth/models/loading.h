@@ -1,7 +1,6 @@
 #pragma once
 // One load under way: which tensors make which parameters, in which forms they
 // are held, and the pass over the files that fills them.
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,7 +22,6 @@ class Loading {
  public:
   Loading(
       const io::ModelSource& source,
-      const Decoder& decoder,
       const LoadOptions& options,
       mx::Dtype compute
   );
@@ -38,12 +36,6 @@ class Loading {
   std::vector<std::string> unused() const;
   const LoadReport& report() const { return report_; }
 
-  // Of what was added: the format of each matrix that is held quantised.
-  std::map<std::string, kernels::QuantFormat> quantized() const;
-
-  // How a dense parameter will be held.
-  WeightForms forms(const nn::Weight& p) const;
-
  private:
   struct Job {
     nn::Weight* p;
@@ -52,21 +44,16 @@ class Loading {
   struct Watch;
 
   const io::ModelSource& source_;
-  const Decoder& decoder_;
   const LoadOptions& options_;
+  WeightPlan plan_;
   mx::Dtype compute_;
-  bool cpu_;
   std::vector<Job> jobs_;
   std::set<std::string, std::less<>> used_;
   std::size_t total_ = 0;
   LoadReport report_;
 
-  bool reads_rows(const nn::Weight& p) const;
-  bool rounds(const nn::Weight& p) const;
-  mx::Dtype dtype_for(const nn::Weight& p) const;
   std::vector<io::Slice> slices_of(const Job& job) const;
   io::ReadMode choose_mode();
-  bool keeps_quantized(const nn::Weight& p) const;
   template <class Fill>
   void fill_rows(
       const Job& job,

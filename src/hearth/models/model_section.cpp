@@ -3,10 +3,19 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/models/family.h"
 #include "hearth/nn/mlp.h"
 
 namespace hearth::models {
 namespace {
+
+std::vector<std::string> startable() {
+  std::vector<std::string> names;
+  for (const Family& f : families()) {
+    if (f.start != nullptr) names.emplace_back(f.model_type);
+  }
+  return names;
+}
 
 int up_to_multiple(int n, int of) {
   return (n + of - 1) / of * of;
@@ -18,8 +27,7 @@ void ModelSection::fields(FieldVisitor& v) {
   v("from", from, "model to start from: folder, .gguf or run directory",
     may_change());
   v("adapter", adapter, "adapter folder to go on with", may_change());
-  v("arch", arch, "architecture of a new model",
-    one_of({"llama", "qwen2", "qwen3", "gpt2"}));
+  v("arch", arch, "architecture of a new model", one_of(startable()));
   v("dim", dim, "width", between(8, 65536));
   v("layers", layers, "blocks", between(1, 1024));
   v("heads", heads, "attention heads", between(1, 1024));
@@ -38,7 +46,6 @@ void ModelSection::fields(FieldVisitor& v) {
 
 DecoderConfig new_model(const ModelSection& s, int vocabulary, int length) {
   DecoderConfig c;
-  const bool gpt2 = s.arch == "gpt2";
   c.family = s.gate && !s.gate->is_plain_glu() ? "hearth" : s.arch;
   c.vocab = s.vocab > 0 ? s.vocab : up_to_multiple(vocabulary, 64);
   if (c.vocab < vocabulary) {
@@ -66,13 +73,16 @@ DecoderConfig new_model(const ModelSection& s, int vocabulary, int length) {
   c.tie = s.tie;
   c.norm.eps = static_cast<float>(s.norm_eps);
   c.windows.assign(static_cast<std::size_t>(c.layers), 0);
-  c.qk_norm = s.arch == "qwen3";
-  c.qkv_bias = s.arch == "qwen2" || gpt2;
-  c.ffn =
-      s.ffn > 0 ? s.ffn : up_to_multiple(gpt2 ? 4 * c.dim : 8 * c.dim / 3, 32);
+  const Family* family = family_named(s.arch);
+  if (family == nullptr || family->start == nullptr) {
+    throw UsageError("[models.new_model] there is no new " + s.arch);
+  }
+  family->start(c);
+  const int wide = c.gated ? 8 * c.dim / 3 : 4 * c.dim;
+  c.ffn = s.ffn > 0 ? s.ffn : up_to_multiple(wide, 32);
   if (s.gate) {
-    if (gpt2) {
-      throw UsageError("[models.new_model] model.gate is not for gpt2");
+    if (!c.gated) {
+      throw UsageError("[models.new_model] model.gate is not for " + s.arch);
     }
     c.gate = s.gate;
     if (s.gate->equal_parameters) c.ffn = nn::equal_parameter_width(c.ffn);
@@ -81,12 +91,7 @@ DecoderConfig new_model(const ModelSection& s, int vocabulary, int length) {
       c.gate.reset();
     }
   }
-  if (gpt2) {
-    c.norm.kind = nn::NormKind::layer;
-    c.gpt2_layout = true, c.gated = false;
-    c.out_bias = c.mlp_bias = true;
-    c.act = ops::Activation::gelu_tanh;
-  } else {
+  if (!c.gpt2_layout) {
     c.rope = ops::RopeConfig{.dims = c.head_dim, .base = s.rope_theta};
   }
   c.check();

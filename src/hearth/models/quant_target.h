@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "hearth/kernels/quant/format.h"
+#include "hearth/models/weight_plan.h"
 
 namespace hearth::models {
 
@@ -13,7 +13,11 @@ namespace hearth::models {
 // lists what is known.
 std::optional<kernels::QuantFormat> parse_quant_target(std::string_view word);
 
-// The inverse: "none" or the format's name.
-std::string quant_target_name(const std::optional<kernels::QuantFormat>& f);
+// Such words, one for all weights or several for patterns of names, the last
+// that matches counting: "4,lm_head=8,*.v_proj=none".
+QuantRules parse_quant_rules(std::string_view words);
+
+// The inverse, with the formats' names: "none", "q4_0", "q4_0,lm_head=q8_0".
+std::string quant_target_name(const QuantRules& rules);
 
 }  // namespace hearth::models

@@ -4,10 +4,14 @@
 
 namespace hearth::models {
 
+void start_qwen2(DecoderConfig& c) {
+  c.qkv_bias = true;
+}
+
 DecoderConfig parse_qwen2(ConfigKeys& keys) {
   DecoderConfig c = parse_common(keys);
   c.rope = parse_rope(keys, c);
-  c.qkv_bias = true;
+  start_qwen2(c);
   const bool windows = keys.boolean("use_sliding_window", false);
   const int window = keys.size("sliding_window", 4096);
   const int first =

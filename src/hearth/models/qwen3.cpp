@@ -3,11 +3,15 @@
 
 namespace hearth::models {
 
+void start_qwen3(DecoderConfig& c) {
+  c.qk_norm = true;
+}
+
 DecoderConfig parse_qwen3(ConfigKeys& keys) {
   if (!keys.has("head_dim")) keys.refuse("head_dim", "must be given");
   DecoderConfig c = parse_common(keys);
   c.rope = parse_rope(keys, c);
-  c.qk_norm = true;
+  start_qwen3(c);
   c.qkv_bias = c.out_bias = keys.boolean("attention_bias", false);
   const bool windows = keys.boolean("use_sliding_window", false);
   const int window = keys.size("sliding_window", 4096);

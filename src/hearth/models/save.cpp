@@ -37,7 +37,7 @@ io::TensorToWrite described(const nn::Weight& p, io::TensorType type) {
 }
 
 bool is_adapter(const nn::Weight& p) {
-  return p.name.find(".lora_") != std::string::npos;
+  return p.part.role == io::Role::adapter;
 }
 
 void check_finite(const mx::array& value, const std::string& name) {
@@ -56,7 +56,9 @@ std::vector<io::TensorToWrite> tensors_to_write(
 ) {
   std::vector<io::TensorToWrite> tensors;
   for (const nn::Weight* p : decoder.parameters().all()) {
-    if (p->value().size() != p->elements()) {
+    const bool dense = p->form() == nn::WeightForm::master ||
+                       p->form() == nn::WeightForm::rounded;
+    if (!dense) {
       throw UsageError(
           "[models.tensors_to_write] " + p->name +
           " must be dense to be written"

@@ -9,19 +9,11 @@
 
 #include "hearth/base/aligned_buffer.h"
 #include "hearth/io/model_source.h"
-#include "hearth/nn/parameter_set.h"
+#include "hearth/models/weight_plan.h"
 #include "hearth/ops/quantized_linear/fill.h"
 
 namespace hearth::models {
 namespace mx = mlx::core;
-
-// What of a parameter is held.
-struct WeightForms {
-  std::optional<mx::Dtype> value;  // plain rows
-  std::optional<mx::Dtype> packed;
-  ops::PackedOrders orders = ops::PackedOrders::forward;
-  std::optional<kernels::QuantFormat> quantized;
-};
 
 // Seconds, summed over threads.
 struct FillTimes {

@@ -2,6 +2,7 @@
 #include "hearth/models/write_config.h"
 
 #include "hearth/base/error.h"
+#include "hearth/models/family.h"
 
 namespace hearth::models {
 namespace {
@@ -38,23 +39,17 @@ Json gpt2_json(const DecoderConfig& c) {
   };
 }
 
-const char* architecture(const std::string& family) {
-  if (family == "qwen2") return "Qwen2ForCausalLM";
-  if (family == "qwen3") return "Qwen3ForCausalLM";
-  if (family == "hearth") return "HearthForCausalLM";
-  return "LlamaForCausalLM";
-}
-
 }  // namespace
 
 Json config_json(const DecoderConfig& c) {
   if (c.family == "gpt2") return gpt2_json(c);
-  if (c.family != "llama" && c.family != "qwen2" && c.family != "qwen3" &&
-      c.family != "hearth") {
+  const Family* family = family_named(c.family);
+  const bool ours = c.family == "hearth";
+  if (family == nullptr || (family->start == nullptr && !ours)) {
     throw Error("[models.config_json] cannot describe a new " + c.family);
   }
   Json j{
-      {"architectures", {architecture(c.family)}},
+      {"architectures", {family->architecture}},
       {"model_type", c.family},
       {"vocab_size", c.vocab},
       {"hidden_size", c.dim},
@@ -69,7 +64,7 @@ Json config_json(const DecoderConfig& c) {
       {"rope_theta", c.rope->base},
       {"tie_word_embeddings", c.tie},
   };
-  if (c.family == "llama" || c.family == "hearth") {
+  if (c.family == "llama" || ours) {
     j["attention_bias"] = c.qkv_bias;
     j["mlp_bias"] = c.mlp_bias;
   }

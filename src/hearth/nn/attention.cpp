@@ -5,6 +5,8 @@
 namespace hearth::nn {
 namespace {
 
+using io::Role;
+
 mx::array to_heads(const mx::array& x, int heads, int dim) {
   return mx::reshape(x, {x.shape(0), x.shape(1), heads, dim});
 }
@@ -12,47 +14,24 @@ mx::array to_heads(const mx::array& x, int heads, int dim) {
 }  // namespace
 
 Attention::Attention(
-    ParameterSet& set,
-    const std::string& name,
-    const AttentionConfig& c,
+    const ParameterSet& set,
+    int layer,
+    const AttentionConfig& config,
     std::shared_ptr<const Rotary> rotary
 )
-    : config_(c), rotary_(std::move(rotary)) {
-  const int q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
-  const auto input = [&](const char* part, int out) {
-    inputs_.push_back(
-        std::make_unique<Linear>(
-            set, name + part,
-            LinearConfig{
-                .in = c.dim,
-                .out = out,
-                .bias = c.qkv_bias,
-                .transposed = c.joint
-            }
-        )
-    );
-  };
-  if (c.joint) {
-    input(".c_attn", q + 2 * kv);
-  } else {
-    input(".q_proj", q);
-    input(".k_proj", kv);
-    input(".v_proj", kv);
+    : config_(config),
+      rotary_(std::move(rotary)),
+      output_(
+          std::make_unique<Linear>(set.affine(Role::attention_out, layer))
+      ) {
+  for (const Role role : {Role::query, Role::key, Role::value, Role::joint}) {
+    const Affine input = set.affine(role, layer);
+    if (input) inputs_.push_back(std::make_unique<Linear>(input));
   }
-  output_ = std::make_unique<Linear>(
-      set, name + (c.joint ? ".c_proj" : ".o_proj"),
-      LinearConfig{
-          .in = q,
-          .out = c.dim,
-          .bias = c.out_bias,
-          .transposed = c.joint,
-          .init = Init::small_normal
-      }
-  );
-  if (c.qk_norm) {
-    q_norm_.emplace(set, name + ".q_norm", c.head_dim, *c.qk_norm);
-    k_norm_.emplace(set, name + ".k_norm", c.head_dim, *c.qk_norm);
-  }
+  const Affine q = set.affine(Role::query_norm, layer);
+  const Affine k = set.affine(Role::key_norm, layer);
+  if (q) q_norm_.emplace(q, config.norm);
+  if (k) k_norm_.emplace(k, config.norm);
 }
 
 std::vector<mx::array> Attention::project(
@@ -60,7 +39,7 @@ std::vector<mx::array> Attention::project(
     const Pass& pass
 ) const {
   const auto& c = config_;
-  if (c.joint) {
+  if (joint()) {
     return {
         to_heads((*inputs_[0])(x, pass), c.heads + 2 * c.kv_heads, c.head_dim)
     };
@@ -71,10 +50,8 @@ std::vector<mx::array> Attention::project(
   auto q = to_heads(qkv[0], c.heads, c.head_dim);
   auto k = to_heads(qkv[1], c.kv_heads, c.head_dim);
   auto v = to_heads(qkv[2], c.kv_heads, c.head_dim);
-  if (q_norm_) {
-    q = (*q_norm_)(q, pass.dtype);
-    k = (*k_norm_)(k, pass.dtype);
-  }
+  if (q_norm_) q = (*q_norm_)(q, pass.dtype);
+  if (k_norm_) k = (*k_norm_)(k, pass.dtype);
   if (rotary_) {
     q = (*rotary_)(q, pass);
     k = (*rotary_)(k, pass);
@@ -88,7 +65,7 @@ mx::array Attention::attend_unfused(
 ) const {
   const auto& c = config_;
   const auto parts =
-      c.joint ? mx::split(qkv[0], mx::Shape{c.heads, c.heads + c.kv_heads}, 2)
+      joint() ? mx::split(qkv[0], mx::Shape{c.heads, c.heads + c.kv_heads}, 2)
               : qkv;
   return ops::attention_reference(parts[0], parts[1], parts[2], options);
 }
@@ -107,11 +84,11 @@ mx::array Attention::attend(
   };
   if (pass.caches == nullptr) {
     if (!pass.fused_attention) return attend_unfused(qkv, options);
-    if (!c.joint) return ops::attention(qkv[0], qkv[1], qkv[2], options);
+    if (!joint()) return ops::attention(qkv[0], qkv[1], qkv[2], options);
     return ops::attention_qkv(qkv[0], c.heads, c.kv_heads, options);
   }
   const auto& cache = pass.caches->at(layer);
-  if (!c.joint) {
+  if (!joint()) {
     return ops::cached_attention(qkv[0], qkv[1], qkv[2], cache, options);
   }
   const auto parts =

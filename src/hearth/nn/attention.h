@@ -3,7 +3,6 @@
 // optional rotary positions, and attention over the row or over a cache.
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "hearth/nn/linear.h"
@@ -14,22 +13,20 @@
 namespace hearth::nn {
 
 struct AttentionConfig {
-  int dim = 0, heads = 0, kv_heads = 0, head_dim = 0;
-  bool qkv_bias = false, out_bias = false;
-  std::optional<NormConfig> qk_norm;
+  int heads = 0, kv_heads = 0, head_dim = 0;
+  NormConfig norm;               // of queries and keys
   float scale = 0, softcap = 0;  // as ops::AttentionOptions has them
   int window = 0;
-  // GPT-2: one projection gives queries, keys and values, and its weights are
-  // transposed in the checkpoint.
-  bool joint = false;
 };
 
 class Attention {
  public:
-  // rotary may be null; it is shared by the layers.
+  // Of the weights that the set has for that layer: queries, keys and values
+  // or one matrix that gives all of them (GPT-2), the output, and norms where
+  // there are any. rotary may be null; it is shared by the layers.
   Attention(
-      ParameterSet& set,
-      const std::string& name,
+      const ParameterSet& set,
+      int layer,
       const AttentionConfig& config,
       std::shared_ptr<const Rotary> rotary
   );
@@ -46,11 +43,11 @@ class Attention {
  private:
   AttentionConfig config_;
   std::shared_ptr<const Rotary> rotary_;
-  // q, k, v, or the joint one.
   std::vector<std::unique_ptr<Linear>> inputs_;
   std::unique_ptr<Linear> output_;
   std::optional<Norm> q_norm_, k_norm_;
 
+  bool joint() const { return inputs_.size() == 1; }
   std::vector<mx::array> project(const mx::array& x, const Pass& pass) const;
   mx::array attend_unfused(
       const std::vector<mx::array>& qkv,

@@ -61,32 +61,23 @@ double scheduled_alpha(const GateConfig& c, std::int64_t step) {
          (c.high - c.low) * 0.5 * (1 + sign * std::cos(std::numbers::pi * t));
 }
 
-Gate::Gate(ParameterSet& set, const std::string& name, const GateConfig& config)
-    : config_(config) {
-  if (config.alpha == "learnable") {
-    const double start = std::clamp(config.value, 1e-4, 1 - 1e-4);
-    raw_ = &set.add(
-        {.name = name + ".gate_alpha",
-         .shape = {1},
-         .init = Init::constant,
-         .constant = static_cast<float>(std::log(start / (1 - start)))}
-    );
-  }
-  if (config.learn_beta) {
-    if (config.unit != "swish") {
-      throw UsageError(
-          fmt::format(
-              "gate.learn_beta must go with the unit swish, got {}", config.unit
-          )
-      );
-    }
-    beta_ = &set.add(
-        {.name = name + ".gate_beta",
-         .shape = {1},
-         .init = Init::constant,
-         .constant = static_cast<float>(config.beta)}
-    );
-  }
+void GateConfig::check() const {
+  if (!learn_beta || unit == "swish") return;
+  throw UsageError(
+      fmt::format("gate.learn_beta must go with the unit swish, got {}", unit)
+  );
+}
+
+double GateConfig::alpha_start() const {
+  const double start = std::clamp(value, 1e-4, 1 - 1e-4);
+  return std::log(start / (1 - start));
+}
+
+Gate::Gate(const ParameterSet& set, int layer, const GateConfig& config)
+    : config_(config),
+      raw_(set.find({io::Role::gate_alpha, layer})),
+      beta_(set.find({io::Role::gate_beta, layer})) {
+  config.check();
   set_step(config.step);
 }
 

@@ -23,6 +23,10 @@ struct GateConfig {
   bool equal_parameters = true;
 
   void fields(FieldVisitor& v);
+  // Throws UsageError when the settings do not go together.
+  void check() const;
+  // What a learnable alpha's weight starts from: it goes through a sigmoid.
+  double alpha_start() const;
   // The unit's activation.
   ops::PartialGate form() const;
   // What a stock checkpoint can hold: alpha fixed at 1 and an activation that
@@ -32,8 +36,9 @@ struct GateConfig {
 
 class Gate {
  public:
-  // name is the MLP's.
-  Gate(ParameterSet& set, const std::string& name, const GateConfig& config);
+  // A learnable alpha, before the sigmoid, and a learnt beta are the set's for
+  // that layer.
+  Gate(const ParameterSet& set, int layer, const GateConfig& config);
 
   // x is the MLP's input; entropy and confidence read it.
   mx::array operator()(
@@ -55,8 +60,7 @@ class Gate {
 
  private:
   GateConfig config_;
-  Weight* raw_ = nullptr;   // learnt alpha before the sigmoid
-  Weight* beta_ = nullptr;  // learnt
+  Weight *raw_, *beta_;
   std::int64_t step_ = 0;
   mx::array scheduled_{1.0f};
 };

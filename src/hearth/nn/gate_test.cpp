@@ -62,7 +62,26 @@ void expect_gate(const Gate& gate, const Function& act, double alpha) {
 }
 
 Gate make(ParameterSet& set, const GateConfig& config) {
-  Gate gate(set, "mlp", config);
+  config.check();
+  if (config.alpha == "learnable") {
+    set.add(
+        {.name = "mlp.gate_alpha",
+         .shape = {1},
+         .init = Init::constant,
+         .constant = static_cast<float>(config.alpha_start()),
+         .part = {io::Role::gate_alpha, 0}}
+    );
+  }
+  if (config.learn_beta) {
+    set.add(
+        {.name = "mlp.gate_beta",
+         .shape = {1},
+         .init = Init::constant,
+         .constant = static_cast<float>(config.beta),
+         .part = {io::Role::gate_beta, 0}}
+    );
+  }
+  Gate gate(set, 0, config);
   for (Weight* p : set.all()) initialize(*p, 1, 1);
   return gate;
 }
@@ -175,9 +194,7 @@ TEST(Gate, SwishHasItsBetaFixedOrLearnt) {
 
 TEST(Gate, OnlySwishLearnsABeta) {
   ParameterSet set;
-  EXPECT_THROW(
-      Gate(set, "mlp", {.unit = "gelu", .learn_beta = true}), UsageError
-  );
+  EXPECT_THROW(Gate(set, 0, {.unit = "gelu", .learn_beta = true}), UsageError);
 }
 
 TEST(Mlp, EqualParametersAreWithinOneTileOfAPlainMlps) {

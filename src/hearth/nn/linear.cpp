@@ -33,25 +33,8 @@ mx::array multiply(
   return ops::linear(x, weight.value(), bias, weight.packed());
 }
 
-Linear::Linear(
-    ParameterSet& set,
-    const std::string& name,
-    const LinearConfig& config
-)
-    : name_(name),
-      weight_(&set.add(
-          {.name = name + ".weight",
-           .shape = {config.out, config.in},
-           .init = config.init,
-           .transposed = config.transposed,
-           .matrix = true}
-      )) {
-  if (config.bias) {
-    bias_ = &set.add(
-        {.name = name + ".bias", .shape = {config.out}, .init = Init::zeros}
-    );
-  }
-}
+Linear::Linear(Affine own)
+    : name_(own.weight->module()), weight_(own.weight), bias_(own.bias) {}
 
 const Lora* Linear::adapter(const Pass& pass) const {
   if (!pass.adapters) return nullptr;

@@ -13,21 +13,9 @@
 
 namespace hearth::nn {
 
-struct LinearConfig {
-  int in = 0, out = 0;
-  bool bias = false;
-  bool transposed = false;  // in the checkpoint
-  Init init = Init::normal;
-};
-
 class Linear {
  public:
-  // name is the checkpoint's without ".weight" and ".bias".
-  Linear(
-      ParameterSet& set,
-      const std::string& name,
-      const LinearConfig& config
-  );
+  explicit Linear(Affine own);
 
   mx::array operator()(const mx::array& x, const Pass& pass) const;
   // act(gate) * (*this)(x): in one op where nothing is trained and the layer is
@@ -43,6 +31,7 @@ class Linear {
   // or its adapter is more than a product.
   std::optional<ops::LinearPart> part(const Pass& pass) const;
 
+  // The checkpoint's, without ".weight" and ".bias".
   const std::string& name() const { return name_; }
   Weight& weight() const { return *weight_; }
   Weight* bias() const { return bias_; }
@@ -59,7 +48,7 @@ class Linear {
  private:
   std::string name_;
   Weight* weight_;
-  Weight* bias_ = nullptr;
+  Weight* bias_;
   std::unique_ptr<Lora> lora_;
   bool merged_ = false;
 

@@ -9,9 +9,8 @@ namespace {
 
 // What adapters over a rounded base are trained through in float16.
 TEST(Linear, RoundedWeightsAreMultipliedInFloat16) {
-  ParameterSet set;
-  const Linear layer(set, "layer", {.in = 64, .out = 10});
-  Weight& weight = *set.all().front();
+  Weight weight({.name = "layer.weight", .shape = {10, 64}, .matrix = true});
+  const Linear layer({.weight = &weight});
   initialize(weight, 3, 1);
   weight.set(
       std::make_shared<const ops::QuantizedWeight>(

@@ -11,12 +11,6 @@
 namespace hearth::nn {
 namespace {
 
-std::string without_weight(const std::string& name) {
-  constexpr std::string_view kEnd = ".weight";
-  return name.ends_with(kEnd) ? name.substr(0, name.size() - kEnd.size())
-                              : name;
-}
-
 // Sum over the last dimension of a * b, float32 matrices of a rank's width.
 mx::array row_dots(const mx::array& a, const mx::array& b) {
   return mx::sum(mx::multiply(a, b), -1);
@@ -44,28 +38,32 @@ Lora::Lora(
     const LoraConfig& config,
     std::uint64_t index
 )
-    : config_(config), layer_(without_weight(weight.name)), index_(index) {
+    : config_(config), layer_(weight.module()), index_(index) {
   const int out = weight.shape.at(0), in = weight.shape.at(1);
+  const io::NamedRole part{io::Role::adapter, weight.part.layer};
   a_ = &set.add(
       {.name = layer_ + ".lora_A.weight",
        .shape = {config.rank, in},
        .init = Init::uniform_fan_in,
        .matrix = true,
-       .trainable = true}
+       .trainable = true,
+       .part = part}
   );
   b_ = &set.add(
       {.name = layer_ + ".lora_B.weight",
        .shape = {out, config.rank},
        .init = Init::zeros,
        .matrix = true,
-       .trainable = true}
+       .trainable = true,
+       .part = part}
   );
   if (config.dora) {
     magnitude_ = &set.add(
         {.name = layer_ + ".lora_magnitude_vector",
          .shape = {out},
          .init = Init::zeros,
-         .trainable = true}
+         .trainable = true,
+         .part = part}
     );
   }
 }

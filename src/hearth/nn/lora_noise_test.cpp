@@ -11,7 +11,14 @@ namespace {
 // The same layer with the same adapter, as the nth of a model.
 mx::array output_of(std::uint64_t index, const mx::array& x, const Pass& pass) {
   ParameterSet set;
-  Linear layer(set, "layer", {.in = 32, .out = 16});
+  Linear layer(
+      {.weight = &set.add(
+           {.name = "layer.weight",
+            .shape = {16, 32},
+            .init = Init::normal,
+            .matrix = true}
+       )}
+  );
   LoraConfig config;
   config.rank = 4, config.dropout = 0.5;
   layer.attach(set, config, index);

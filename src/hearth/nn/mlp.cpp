@@ -10,35 +10,18 @@ int equal_parameter_width(int ffn) {
   return std::max(8, (2 * ffn / 3 + 4) / 8 * 8);
 }
 
-Mlp::Mlp(ParameterSet& set, const std::string& name, const MlpConfig& c)
-    : config_(c) {
-  const LinearConfig in{
-      .in = c.dim, .out = c.ffn, .bias = c.bias, .transposed = c.conv1d
-  };
-  const LinearConfig out{
-      .in = c.ffn,
-      .out = c.dim,
-      .bias = c.bias,
-      .transposed = c.conv1d,
-      .init = Init::small_normal
-  };
-  const bool gated = c.gated || c.gate;
-  first_ = std::make_unique<Linear>(
-      set,
-      name + (c.conv1d ? ".c_fc"
-              : gated  ? ".gate_proj"
-                       : ".fc1"),
-      in
-  );
-  if (gated) up_ = std::make_unique<Linear>(set, name + ".up_proj", in);
-  down_ = std::make_unique<Linear>(
-      set,
-      name + (c.conv1d ? ".c_proj"
-              : gated  ? ".down_proj"
-                       : ".fc2"),
-      out
-  );
-  if (c.gate) gate_.emplace(set, name, *c.gate);
+Mlp::Mlp(const ParameterSet& set, int layer, const MlpConfig& config)
+    : config_(config),
+      down_(std::make_unique<Linear>(set.affine(io::Role::down, layer))) {
+  const Affine gate = set.affine(io::Role::gate, layer);
+  auto up = std::make_unique<Linear>(set.affine(io::Role::up, layer));
+  if (gate) {
+    first_ = std::make_unique<Linear>(gate);
+    up_ = std::move(up);
+  } else {
+    first_ = std::move(up);
+  }
+  if (config.gate) gate_.emplace(set, layer, *config.gate);
 }
 
 mx::array Mlp::operator()(const mx::array& x, const Pass& pass) const {

@@ -3,7 +3,6 @@
 // or with a partial gate.
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "hearth/nn/gate.h"
@@ -12,18 +11,15 @@
 namespace hearth::nn {
 
 struct MlpConfig {
-  int dim = 0, ffn = 0;
   ops::Activation act = ops::Activation::silu;
-  bool bias = false;
-  bool gated = true;
-  // GPT-2's names and transposed weights; not gated.
-  bool conv1d = false;
-  std::optional<GateConfig> gate;
+  std::optional<GateConfig> gate;  // a partial one
 };
 
 class Mlp {
  public:
-  Mlp(ParameterSet& set, const std::string& name, const MlpConfig& config);
+  // Of the weights that the set has for that layer: gate, up and down, or up
+  // and down alone: then down(act(up)).
+  Mlp(const ParameterSet& set, int layer, const MlpConfig& config);
   mx::array operator()(const mx::array& x, const Pass& pass) const;
 
   std::vector<Linear*> linears();
@@ -37,6 +33,7 @@ class Mlp {
       const std::vector<mx::array>& before,
       const Pass& pass
   ) const;
+  // first_ is the gate's where there is one, else up's, and up_ is null.
   std::unique_ptr<Linear> first_, up_, down_;
   std::optional<Gate> gate_;
 };

@@ -8,6 +8,35 @@
 namespace hearth::nn {
 namespace {
 
+struct MlpShape {
+  int dim = 0, ffn = 0;
+  ops::Activation act = ops::Activation::silu;
+  bool bias = false, gated = true;
+};
+
+Mlp make(ParameterSet& set, int layer, const MlpShape& s) {
+  const auto add = [&](io::Role role, int in, int out) {
+    const auto name = io::module_name(io::NameStyle::llama, role, layer);
+    set.add(
+        {.name = name + ".weight",
+         .shape = {out, in},
+         .matrix = true,
+         .part = {role, layer}}
+    );
+    if (!s.bias) return;
+    set.add(
+        {.name = name + ".bias",
+         .shape = {out},
+         .init = Init::zeros,
+         .part = {role, layer, true}}
+    );
+  };
+  if (s.gated) add(io::Role::gate, s.dim, s.ffn);
+  add(io::Role::up, s.dim, s.ffn);
+  add(io::Role::down, s.ffn, s.dim);
+  return {set, layer, {.act = s.act}};
+}
+
 struct MlpRun {
   std::vector<mx::array> gradients;  // of x and of every parameter
   std::size_t peak = 0;
@@ -15,11 +44,11 @@ struct MlpRun {
 
 // The gradients through parts that follow one another, so that what the first
 // ones keep is still there when the last is through.
-MlpRun run(const MlpConfig& config, bool again, int count = 2) {
+MlpRun run(const MlpShape& config, bool again, int count = 2) {
   ParameterSet set;
   std::vector<Mlp> parts;
   for (int i = 0; i < count; ++i) {
-    parts.emplace_back(set, "part" + std::to_string(i), config);
+    parts.push_back(make(set, i, config));
   }
   std::vector<mx::array> arguments{
       mx::random::normal({64, config.dim}, mx::float32, mx::random::key(1))
@@ -49,11 +78,11 @@ MlpRun run(const MlpConfig& config, bool again, int count = 2) {
 }
 
 TEST(Mlp, WhatIsMadeAgainInTheBackwardPassChangesNothing) {
-  MlpConfig gated{.dim = 24, .ffn = 80};
-  MlpConfig plain = gated;
+  MlpShape gated{.dim = 24, .ffn = 80};
+  MlpShape plain = gated;
   plain.gated = false, plain.bias = true;
   plain.act = ops::Activation::gelu;
-  for (const MlpConfig& config : {gated, plain}) {
+  for (const MlpShape& config : {gated, plain}) {
     const auto kept = run(config, false).gradients;
     const auto again = run(config, true).gradients;
     ASSERT_EQ(kept.size(), again.size());
@@ -65,7 +94,7 @@ TEST(Mlp, WhatIsMadeAgainInTheBackwardPassChangesNothing) {
 }
 
 TEST(Mlp, WhatIsMadeAgainIsNotHeld) {
-  const MlpConfig wide{.dim = 16, .ffn = 4096};
+  const MlpShape wide{.dim = 16, .ffn = 4096};
   constexpr int kParts = 8;
   const std::size_t kept = run(wide, false, kParts).peak;
   const std::size_t again = run(wide, true, kParts).peak;

@@ -4,23 +4,8 @@
 
 namespace hearth::nn {
 
-Norm::Norm(
-    ParameterSet& set,
-    const std::string& name,
-    int dim,
-    const NormConfig& config
-)
-    : config_(config),
-      weight_(&set.add(
-          {.name = name + ".weight",
-           .shape = {dim},
-           .init = config.plus_one ? Init::zeros : Init::ones}
-      )) {
-  if (config.kind == NormKind::layer) {
-    bias_ =
-        &set.add({.name = name + ".bias", .shape = {dim}, .init = Init::zeros});
-  }
-}
+Norm::Norm(Affine own, const NormConfig& config)
+    : config_(config), weight_(own.weight), bias_(own.bias) {}
 
 mx::array Norm::scale() const {
   return config_.plus_one

@@ -1,6 +1,6 @@
 #pragma once
 // RMS norm and layer norm as modules.
-#include <string>
+#include <utility>
 
 #include "hearth/nn/parameter_set.h"
 
@@ -16,12 +16,7 @@ struct NormConfig {
 
 class Norm {
  public:
-  Norm(
-      ParameterSet& set,
-      const std::string& name,
-      int dim,
-      const NormConfig& config
-  );
+  Norm(Affine own, const NormConfig& config);
 
   // Over the last dimension, in `dtype`.
   mx::array operator()(const mx::array& x, mx::Dtype dtype) const;
@@ -35,7 +30,7 @@ class Norm {
  private:
   NormConfig config_;
   Weight* weight_;
-  Weight* bias_ = nullptr;
+  Weight* bias_;
   mx::array scale() const;
 };
 

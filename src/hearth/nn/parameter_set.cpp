@@ -37,6 +37,17 @@ Weight* ParameterSet::find(std::string_view name) const {
   return at == list_.end() ? nullptr : at->get();
 }
 
+Weight* ParameterSet::find(io::NamedRole part) const {
+  const auto at = std::ranges::find_if(list_, [&](const auto& p) {
+    return p->part == part;
+  });
+  return at == list_.end() ? nullptr : at->get();
+}
+
+Affine ParameterSet::affine(io::Role role, int layer) const {
+  return {find({role, layer, false}), find({role, layer, true})};
+}
+
 std::vector<Weight*> ParameterSet::all() const {
   std::vector<Weight*> out;
   for (const auto& p : list_) out.push_back(p.get());

@@ -11,12 +11,22 @@
 namespace hearth::nn {
 namespace mx = mlx::core;
 
+// A layer's weight with the bias beside it; null where it has none.
+struct Affine {
+  Weight* weight = nullptr;
+  Weight* bias = nullptr;
+
+  explicit operator bool() const { return weight != nullptr; }
+};
+
 // Owns the parameters; their addresses stay.
 class ParameterSet {
  public:
   Weight& add(WeightSpec spec);
   // Null when there is none of that name.
   Weight* find(std::string_view name) const;
+  Weight* find(io::NamedRole part) const;
+  Affine affine(io::Role role, int layer = -1) const;
   std::vector<Weight*> all() const;
   std::vector<Weight*> trainable() const;
   // Those whose name a pattern matches (see matches()).

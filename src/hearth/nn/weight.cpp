@@ -66,6 +66,13 @@ std::size_t WeightSpec::elements() const {
   return n;
 }
 
+std::string WeightSpec::module() const {
+  for (const std::string_view end : {".weight", ".bias"}) {
+    if (name.ends_with(end)) return name.substr(0, name.size() - end.size());
+  }
+  return name;
+}
+
 Weight::Weight() : value_(no_rows()) {}
 Weight::Weight(WeightSpec spec)
     : WeightSpec(std::move(spec)), value_(no_rows()) {}

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "hearth/io/weight_names.h"
 #include "hearth/ops/gradient_home.h"
 #include "hearth/ops/linear/packed_weight.h"
 #include "hearth/ops/quantized_linear/weight.h"
@@ -35,8 +36,12 @@ struct WeightSpec {
   // Multiplied as a matrix: it has a packed companion on a CPU.
   bool matrix = false;
   bool trainable = false;
+  // What it is to the model.
+  io::NamedRole part = {};
 
   std::size_t elements() const;
+  // The name without ".weight" or ".bias": its layer's.
+  std::string module() const;
 };
 
 enum class WeightForm : unsigned char {

@@ -65,7 +65,7 @@ StartProfile measure(const Context& context, const ProfileFlags& flags) {
   StartProfile p;
   p.model = flags.model.model;
   p.quant =
-      models::quant_target_name(models::parse_quant_target(flags.model.quant));
+      models::quant_target_name(models::parse_quant_rules(flags.model.quant));
   ModelFlags wanted = flags.model;
   // Packed weights are mapped, so that a way to read is about the model's own.
   wanted.packed = !flags.unpacked && flags.read == "auto";

@@ -242,7 +242,7 @@ void cmd_preload(Context& context, const std::vector<std::string>& words) {
     );
   }
   const std::string quant =
-      models::quant_target_name(models::parse_quant_target(flags.model.quant));
+      models::quant_target_name(models::parse_quant_rules(flags.model.quant));
   const InterruptGuard guard;
   const Preloaded done = preload(context, flags, cache);
   if (context.common.json) {

@@ -61,7 +61,8 @@ void ModelFlags::declare_numbers(Args& args) {
   args.option(
       "--quant", quant,
       "Round weights on the way in: 4 or 8 bits, or a format such as q4_0, "
-      "q8_0, affine4-g64-bf16; those the file has quantised stay as they are"
+      "q8_0, affine4-g64-bf16, for all or for patterns of names: 4,lm_head=8; "
+      "those the file has quantised stay as they are"
   );
   args.flag("--dense", dense, "Widen quantised weights when they are read");
 }
@@ -98,7 +99,7 @@ models::LoadOptions ModelFlags::options() const {
   options.read_mode = read_mode;
   options.warn_unused = warns;
   if (packed) options.packed_cache = packed_folder();
-  options.quantize = models::parse_quant_target(quant);
+  options.quantize = models::parse_quant_rules(quant);
   if (dtype != "auto") {
     options.compute = dtype == "bf16" ? mx::bfloat16 : mx::float32;
   }

@@ -1,5 +1,6 @@
 #include "hearth/cli/model/model_report.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <set>
@@ -11,6 +12,7 @@
 #include "hearth/base/units.h"
 #include "hearth/hardware/machine.h"
 #include "hearth/io/tensor_scan.h"
+#include "hearth/io/weight_names.h"
 #include "hearth/models/load.h"
 #include "hearth/text/chat/chat.h"
 #include "hearth/text/tokenizer/tokenizer.h"
@@ -25,7 +27,8 @@ std::uint64_t elements(const io::TensorInfo& tensor) {
   return tensor.bytes / unit.bytes * unit.elements;
 }
 
-// "model.layers.12.mlp" is of layer 12; -1 for what is in no layer.
+// "model.layers.12.mlp" is of layer 12, whatever it is called there; -1 for
+// what is in no layer.
 std::int64_t layer_of(std::string_view name) {
   for (const std::string_view mark : {".layers.", ".h."}) {
     const std::size_t at = name.find(mark);
@@ -170,7 +173,7 @@ class Inspector {
       const bool buffer = name.ends_with("rotary_emb.inv_freq") ||
                           name.ends_with(".attn.bias") ||
                           name.ends_with(".attn.masked_bias");
-      const bool head = f.tied && name == "lm_head.weight";
+      const bool head = f.tied && io::role_of(name).role == io::Role::head;
       if (past || buffer || head) unused.push_back(name);
     }
     if (!unused.empty()) {
@@ -180,9 +183,11 @@ class Inspector {
           )
       );
     }
-    const io::TensorInfo* embedding = model_.find("model.embed_tokens.weight");
-    if (embedding == nullptr) embedding = model_.find("transformer.wte.weight");
-    if (embedding == nullptr) {
+    const auto embedding =
+        std::ranges::find_if(report_.tensors, [](const io::TensorInfo& t) {
+          return io::role_of(t.name).role == io::Role::embedding;
+        });
+    if (embedding == report_.tensors.end()) {
       warn("there is no token embedding under a name that is known");
     } else if (f.vocab > 0 && embedding->shape[0] != f.vocab) {
       warn(

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include <fmt/format.h>
-
 #include "hearth/infer/cpu/reader.h"
 #include "hearth/kernels/paged_attention.h"
 
@@ -23,101 +21,49 @@ bool runs_without_graph(const models::DecoderConfig& c) {
          c.head_dim % kWord == 0 && c.head_dim <= kernels::kPagedMaxDim;
 }
 
-// Where a block's norms are found; null: it has none there.
-struct NormNames {
-  const char* block;
-  const char* before_attention;
-  const char* after_attention = nullptr;
-  const char* before_mlp;
-  const char* after_mlp = nullptr;
-  const char* final;
-};
-constexpr NormNames kLlama{
-    .block = "model.layers.{}",
-    .before_attention = ".input_layernorm",
-    .before_mlp = ".post_attention_layernorm",
-    .final = "model.norm"
-};
-constexpr NormNames kGemma{
-    .block = "model.layers.{}",
-    .before_attention = ".input_layernorm",
-    .after_attention = ".post_attention_layernorm",
-    .before_mlp = ".pre_feedforward_layernorm",
-    .after_mlp = ".post_feedforward_layernorm",
-    .final = "model.norm"
-};
-constexpr NormNames kGpt2{
-    .block = "transformer.h.{}",
-    .before_attention = ".ln_1",
-    .before_mlp = ".ln_2",
-    .final = "transformer.ln_f"
-};
+using io::Role;
 
-const NormNames& names_of(const models::DecoderConfig& c) {
-  return c.gpt2_layout ? kGpt2 : c.sandwich_norms ? kGemma : kLlama;
-}
-
-void read_norms(
-    CpuReader& r,
-    const models::DecoderConfig& c,
-    const std::string& block,
-    CpuLayer& l
-) {
-  const NormNames& names = names_of(c);
-  const auto norm = [&](const char* name) {
-    return name != nullptr ? r.norm(block + name) : CpuNorm{};
-  };
-  l.before_attention = norm(names.before_attention);
-  l.after_attention = norm(names.after_attention);
-  l.before_mlp = norm(names.before_mlp);
-  l.after_mlp = norm(names.after_mlp);
-  if (!c.qk_norm) return;
-  l.q_norm = norm(".self_attn.q_norm");
-  l.k_norm = norm(".self_attn.k_norm");
-}
-
-// The decoder lists a block's projections in this order.
-void read_projections(
-    CpuReader& r,
-    const models::DecoderConfig& c,
-    std::span<nn::Linear* const> from,
-    CpuLayer& l
-) {
-  std::vector<CpuMatrix*> to{&l.q};
-  if (!c.gpt2_layout) to.insert(to.end(), {&l.k, &l.v});
-  to.insert(to.end(), {&l.o, &l.gate});
-  if (c.gated || c.gate) to.push_back(&l.up);
-  to.push_back(&l.down);
-  if (to.size() != from.size()) return r.miss();
-  for (std::size_t i = 0; i < to.size(); ++i) *to[i] = r.linear(*from[i]);
-}
-
-void read_gate(
-    CpuReader& r,
-    const nn::Gate& gate,
-    const std::string& block,
-    CpuLayer& l
-) {
+void read_gate(CpuReader& r, const nn::Gate& gate, int layer, CpuLayer& l) {
   l.alpha = gate.alpha(mx::array(0.0f)).item<float>();
   l.beta = gate.config().form().beta;
   if (!gate.config().learn_beta) return;
-  const float* learnt = r.vector(block + ".mlp.gate_beta");
+  const float* learnt = r.vector({Role::gate_beta, layer});
   if (learnt != nullptr) l.beta = *learnt;
 }
 
-CpuLayer layer(
+// What the pass computes. A block with a weight of another role is the graph's.
+constexpr Role kNorms[] = {Role::attention_norm, Role::after_attention_norm,
+                           Role::mlp_norm,       Role::after_mlp_norm,
+                           Role::query_norm,     Role::key_norm,
+                           Role::final_norm};
+constexpr Role kMatrices[] = {Role::query, Role::key,           Role::value,
+                              Role::joint, Role::attention_out, Role::gate,
+                              Role::up,    Role::down};
+constexpr Role kOthers[] = {Role::embedding, Role::positions, Role::gate_alpha,
+                            Role::gate_beta, Role::head,      Role::adapter};
+
+bool is_computed(Role role) {
+  const auto in = [&](std::span<const Role> roles) {
+    return std::ranges::find(roles, role) != roles.end();
+  };
+  return in(kNorms) || in(kMatrices) || in(kOthers);
+}
+
+CpuLayer read_layer(
     CpuReader& r,
-    const models::Decoder& decoder,
-    std::span<nn::Linear* const> projections,
+    const models::DecoderConfig& c,
     const nn::Gate* gate,
-    std::size_t i
+    int layer
 ) {
-  const auto& c = decoder.config();
-  const auto block = fmt::format(fmt::runtime(names_of(c).block), i);
   CpuLayer l;
-  read_norms(r, c, block, l);
-  read_projections(r, c, projections, l);
-  if (gate != nullptr) read_gate(r, *gate, block, l);
+  for (const Role role : kNorms) {
+    l.norms[static_cast<std::size_t>(role)] = r.norm(role, layer);
+  }
+  for (const Role role : kMatrices) {
+    l.multiplied[static_cast<std::size_t>(role)] = r.linear(role, layer);
+  }
+  if (gate != nullptr) read_gate(r, *gate, layer, l);
+  const auto i = static_cast<std::size_t>(layer);
   l.window = c.windows[i];
   l.scale = c.score_scale(i);
   if (c.rope) l.rope = c.local_rope && l.window > 0 ? 1 : 0;
@@ -126,14 +72,11 @@ CpuLayer layer(
 
 void read_layers(CpuReader& r, models::Decoder& decoder, CpuModel& to) {
   const auto& c = decoder.config();
-  const auto linears = decoder.linears();
   const auto gates = decoder.gates();
-  const std::size_t each = linears.size() / c.windows.size();
-  for (std::size_t i = 0; i < c.windows.size(); ++i) {
-    to.layers.push_back(layer(
-        r, decoder, std::span(linears).subspan(i * each, each),
-        gates.empty() ? nullptr : gates[i], i
-    ));
+  for (int i = 0; i < c.layers; ++i) {
+    const auto* gate =
+        gates.empty() ? nullptr : gates[static_cast<std::size_t>(i)];
+    to.layers.push_back(read_layer(r, c, gate, i));
   }
 }
 
@@ -145,8 +88,10 @@ void read_activation(const models::DecoderConfig& c, CpuModel& to) {
 }  // namespace
 
 std::vector<const CpuMatrix*> CpuLayer::matrices() const {
-  std::vector<const CpuMatrix*> all{&q, &k, &v, &o, &gate, &up, &down};
-  std::erase_if(all, [](const CpuMatrix* m) { return m->empty(); });
+  std::vector<const CpuMatrix*> all;
+  for (const CpuMatrix& m : multiplied) {
+    if (!m.empty()) all.push_back(&m);
+  }
   return all;
 }
 
@@ -169,7 +114,11 @@ std::optional<CpuModel> cpu_model(
       std::ranges::any_of(decoder.linears(), [](const auto* linear) {
         return linear->lora() != nullptr && !linear->merged();
       });
-  if (adapted) return {};
+  const bool computed =
+      std::ranges::all_of(decoder.parameters().all(), [](const auto* w) {
+        return is_computed(w->part.role);
+      });
+  if (adapted || !computed) return {};
   CpuModel out;
   out.config = &c;
   out.bf16 = model.compute == mx::bfloat16;
@@ -178,11 +127,11 @@ std::optional<CpuModel> cpu_model(
   CpuReader reader(model, adapters, out);
   read_activation(c, out);
   read_layers(reader, decoder, out);
-  out.final_norm = reader.norm(names_of(c).final);
+  out.final_norm = reader.norm(Role::final_norm);
   out.head = reader.matrix(decoder.head());
-  out.embedding = reader.table(&decoder.embedding());
+  out.embedding = reader.table(Role::embedding);
   out.embedding_scale = models::embedding_scale(c, model.compute);
-  if (!c.rope) out.positions = reader.table("transformer.wpe.weight");
+  if (!c.rope) out.positions = reader.table(Role::positions);
   if (!reader.whole()) return {};
   return out;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // A loaded model as plain addresses, for running it without a graph: every
 // family, with its matrices packed or quantised on a CPU.
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -48,19 +49,22 @@ struct CpuNorm {
 };
 
 struct CpuLayer {
-  CpuNorm before_attention, before_mlp;
-  CpuNorm after_attention, after_mlp;  // of what joins the stream
-  CpuNorm q_norm, k_norm;
-  // q gives keys and values too where k and v are empty.
-  CpuMatrix q, k, v, o;
-  // Without `up` the activation of `gate` is all that `down` reads.
-  CpuMatrix gate, up, down;
+  // By their weights' roles; empty where the layer has none. Of a plain MLP
+  // `up` alone is what the activation is taken of.
+  std::array<CpuNorm, io::kRoles> norms;
+  std::array<CpuMatrix, io::kRoles> multiplied;
   float beta = 1;              // of the activation
   std::optional<float> alpha;  // of a partial gate
   long window = 0;
   float scale = 1;  // of scores
   int rope = -1;    // of CpuModel::ropes; -1: none
 
+  const CpuNorm& norm(io::Role role) const {
+    return norms[static_cast<std::size_t>(role)];
+  }
+  const CpuMatrix& matrix(io::Role role) const {
+    return multiplied[static_cast<std::size_t>(role)];
+  }
   // Those that are not empty, as Decoder::linears() lists them.
   std::vector<const CpuMatrix*> matrices() const;
 };

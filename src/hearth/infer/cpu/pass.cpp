@@ -6,6 +6,8 @@
 #include "hearth/infer/cpu/rows.h"
 
 namespace hearth::infer {
+
+using io::Role;
 namespace {
 
 AlignedBuffer buffer(long rows, long width, long element) {
@@ -62,10 +64,18 @@ CpuPass::Worker CpuPass::sharing(const Worker& w, long rows) const {
 }
 
 CpuPass::Together CpuPass::projections(const CpuLayer& l) {
-  return {{&l.q, &l.k, &l.v}, l.k.empty() ? 1UL : 3UL, false};
+  const CpuMatrix& joint = l.matrix(Role::joint);
+  if (!joint.empty()) return single(joint);
+  return {
+      {&l.matrix(Role::query), &l.matrix(Role::key), &l.matrix(Role::value)},
+      3,
+      false
+  };
 }
 CpuPass::Together CpuPass::gates(const CpuLayer& l) {
-  return {{&l.gate, &l.up}, l.up.empty() ? 1UL : 2UL, true};
+  const CpuMatrix &gate = l.matrix(Role::gate), &up = l.matrix(Role::up);
+  if (gate.empty()) return {{&up}, 1, true};
+  return {{&gate, &up}, 2, true};
 }
 CpuPass::Together CpuPass::opening(std::size_t layer) const {
   return layer < model_.layers.size() ? projections(model_.layers[layer])

@@ -7,6 +7,8 @@
 
 namespace hearth::infer {
 
+using io::Role;
+
 // Queries, keys and values side by side in each row, from three products or
 // from one.
 void CpuPass::project(
@@ -17,7 +19,7 @@ void CpuPass::project(
   const Together in = projections(l);
   const ProductInput x = input(plan, normed_, dim_);
   w.look_ahead();
-  norm(w, l.before_attention);
+  norm(w, l.norm(Role::attention_norm));
   products_.prepare(x, in.all(), w.begin, w.end);
   w.meet();
   const long q = heads_ * head_dim_, kv = kv_heads_ * head_dim_;
@@ -29,22 +31,24 @@ void CpuPass::project(
       ProductOutput{rows + q + kv, width, false, false}
   };
   products_.multiply(w.index, x, in.all(), to, in.alike);
-  expect(w, plan, single(l.o));
+  expect(w, plan, single(l.matrix(Role::attention_out)));
   w.meet();
 }
 
 void CpuPass::norm_heads(const Worker& w, const CpuLayer& l) noexcept {
-  if (!l.q_norm) return;
+  if (!l.norm(Role::query_norm)) return;
   const long width = qkv_width();
   for (long r = w.begin; r < w.end; ++r) {
     float* q = qkv_.as<float>().data() + r * width;
     float* k = q + heads_ * head_dim_;
     const auto& config = model_.config->norm;
     norm_rows(
-        run_.kernels, {config, l.q_norm, head_dim_, q, q, false}, 0, heads_
+        run_.kernels,
+        {config, l.norm(Role::query_norm), head_dim_, q, q, false}, 0, heads_
     );
     norm_rows(
-        run_.kernels, {config, l.k_norm, head_dim_, k, k, false}, 0, kv_heads_
+        run_.kernels, {config, l.norm(Role::key_norm), head_dim_, k, k, false},
+        0, kv_heads_
     );
   }
 }
@@ -108,10 +112,15 @@ void CpuPass::attention(
   const ProductInput y = input(plan, mixed_, heads_ * head_dim_);
   w.look_ahead();
   attention_.finish(rows, w.begin, w.end);
-  products_.prepare(y, single(l.o).all(), w.begin, w.end);
+  products_.prepare(
+      y, single(l.matrix(Role::attention_out)).all(), w.begin, w.end
+  );
   w.meet();
-  leave_half(w, plan, y, l.o, l.after_attention, gates(l));
-  join(w, l.after_attention);
+  leave_half(
+      w, plan, y, l.matrix(Role::attention_out),
+      l.norm(Role::after_attention_norm), gates(l)
+  );
+  join(w, l.norm(Role::after_attention_norm));
 }
 
 }  // namespace hearth::infer

@@ -5,6 +5,8 @@
 
 namespace hearth::infer {
 
+using io::Role;
+
 template <class T>
 void CpuPass::activate(
     const CpuLayer& l,
@@ -17,7 +19,7 @@ void CpuPass::activate(
           {.dim = part.end - part.begin,
            .gate = gate,
            .gate_stride = 2 * ffn_,
-           .value = l.up.empty() ? nullptr : gate + ffn_,
+           .value = l.matrix(Role::gate).empty() ? nullptr : gate + ffn_,
            .value_stride = 2 * ffn_,
            .y = reinterpret_cast<T*>(inner_.data()) + part.begin,
            .y_stride = ffn_,
@@ -37,7 +39,7 @@ void CpuPass::mlp(
   const Together in = gates(l);
   const ProductInput x = input(plan, normed_, dim_);
   w.look_ahead();
-  norm(w, l.before_mlp);
+  norm(w, l.norm(Role::mlp_norm));
   products_.prepare(x, in.all(), w.begin, w.end);
   w.meet();
   const long element = model_.bf16 ? 2 : 4;
@@ -47,7 +49,7 @@ void CpuPass::mlp(
       ProductOutput{gates + ffn_ * element, 2 * ffn_, model_.bf16, false}
   };
   const auto part = products_.multiply(w.index, x, in.all(), to, in.alike);
-  expect(w, plan, single(l.down));
+  expect(w, plan, single(l.matrix(Role::down)));
   if (model_.bf16) {
     activate<kernels::Bf16>(l, part);
   } else {
@@ -55,14 +57,17 @@ void CpuPass::mlp(
   }
   w.meet();
   const ProductInput h = input(plan, inner_, ffn_);
-  if (l.down.quantized() && plan.way != QuantWay::wide) {
+  if (l.matrix(Role::down).quantized() && plan.way != QuantWay::wide) {
     w.look_ahead();
-    products_.prepare(h, single(l.down).all(), w.begin, w.end);
+    products_.prepare(h, single(l.matrix(Role::down)).all(), w.begin, w.end);
     w.meet();
   }
-  leave_half(w, plan, h, l.down, l.after_mlp, opening(index + 1));
-  if (!l.after_mlp) return;
-  join(w, l.after_mlp);
+  leave_half(
+      w, plan, h, l.matrix(Role::down), l.norm(Role::after_mlp_norm),
+      opening(index + 1)
+  );
+  if (!l.norm(Role::after_mlp_norm)) return;
+  join(w, l.norm(Role::after_mlp_norm));
   // The head takes rows that others have joined.
   w.meet();
 }

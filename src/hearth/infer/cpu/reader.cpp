@@ -25,8 +25,8 @@ const float* CpuReader::vector(const nn::Weight* p) {
   return value.data<float>();
 }
 
-const float* CpuReader::vector(const std::string& name) {
-  return vector(set_.find(name));
+const float* CpuReader::vector(io::NamedRole part) {
+  return vector(set_.find(part));
 }
 
 const float* CpuReader::plus_one(const float* weight, std::size_t size) {
@@ -40,11 +40,12 @@ const float* CpuReader::plus_one(const float* weight, std::size_t size) {
   return sum.data();
 }
 
-CpuNorm CpuReader::norm(const std::string& name) {
+CpuNorm CpuReader::norm(io::Role role, int layer) {
   const auto& config = model_.decoder->config().norm;
-  const nn::Weight* weight = set_.find(name + ".weight");
+  const auto [weight, bias] = set_.affine(role, layer);
+  if (weight == nullptr) return {};
   CpuNorm out{vector(weight), nullptr};
-  if (config.kind == nn::NormKind::layer) out.bias = vector(name + ".bias");
+  if (config.kind == nn::NormKind::layer) out.bias = vector(bias);
   if (config.plus_one && out) {
     out.weight = plus_one(out.weight, weight->value().size());
   }
@@ -73,17 +74,18 @@ CpuMatrix CpuReader::matrix(const nn::Weight& p, const float* bias) {
   return m;
 }
 
-CpuMatrix CpuReader::linear(const nn::Linear& linear) {
-  const nn::Weight* bias = linear.bias();
-  CpuMatrix m =
-      matrix(linear.weight(), bias != nullptr ? vector(bias) : nullptr);
+CpuMatrix CpuReader::linear(io::Role role, int layer) {
+  const auto [weight, bias] = set_.affine(role, layer);
+  if (weight == nullptr) return {};
+  CpuMatrix m = matrix(*weight, bias != nullptr ? vector(bias) : nullptr);
   for (const auto& set : adapters_) {
-    m.adapters.push_back(lora(*set, linear.name()));
+    m.adapters.push_back(lora(*set, weight->module()));
   }
   return m;
 }
 
-CpuTable CpuReader::table(const nn::Weight* p) {
+CpuTable CpuReader::table(io::Role role) {
+  const nn::Weight* p = set_.find({role});
   const bool known =
       p != nullptr && p->value().size() > 0 &&
       (p->value().dtype() == mx::bfloat16 || p->value().dtype() == mx::float32);
@@ -94,10 +96,6 @@ CpuTable CpuReader::table(const nn::Weight* p) {
   auto value = p->value();
   value.eval();
   return {value.data<void>(), p->shape.at(0), value.dtype() == mx::bfloat16};
-}
-
-CpuTable CpuReader::table(const std::string& name) {
-  return table(set_.find(name));
 }
 
 CpuLora CpuReader::lora(const nn::LoraSet& set, const std::string& name) {

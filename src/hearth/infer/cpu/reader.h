@@ -19,16 +19,14 @@ class CpuReader {
   );
 
   bool whole() const { return whole_; }
-  void miss() { whole_ = false; }
 
-  const float* vector(const nn::Weight* p);
-  const float* vector(const std::string& name);
-  CpuNorm norm(const std::string& name);
-  CpuMatrix matrix(const nn::Weight& p, const float* bias = nullptr);
+  const float* vector(io::NamedRole part);
+  // Both are empty where the model has none.
+  CpuNorm norm(io::Role role, int layer = -1);
   // With its bias and what the adapters have for it.
-  CpuMatrix linear(const nn::Linear& linear);
-  CpuTable table(const nn::Weight* p);
-  CpuTable table(const std::string& name);
+  CpuMatrix linear(io::Role role, int layer);
+  CpuMatrix matrix(const nn::Weight& p, const float* bias = nullptr);
+  CpuTable table(io::Role role);
 
  private:
   const models::LoadedModel& model_;
@@ -37,6 +35,8 @@ class CpuReader {
   CpuModel& to_;
   bool whole_ = true;
 
+  void miss() { whole_ = false; }
+  const float* vector(const nn::Weight* p);
   const float* plus_one(const float* weight, std::size_t size);
   CpuLora lora(const nn::LoraSet& set, const std::string& name);
 };

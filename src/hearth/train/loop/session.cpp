@@ -58,14 +58,14 @@ void check_tokenizer(const Session& s) {
   );
 }
 
-void check_rounded(models::Decoder& base, const kernels::QuantFormat& asked) {
+void check_rounded(models::Decoder& base, const models::QuantRules& asked) {
   for (const nn::Weight* p : base.parameters().all()) {
-    if (!p->quantized() || p->quantized()->format() == asked) continue;
+    if (!p->quantized() || p->format() == asked.of(p->name)) continue;
     throw UsageError(
         fmt::format(
             "lora.quantize_base must be 0 for a base that is quantised "
             "already, and {} is {}",
-            p->name, p->quantized()->format().name()
+            p->name, p->format()->name()
         )
     );
   }
@@ -79,7 +79,7 @@ void load_base(Session& s) {
   options.compute = s.compute;
   options.quantize = base_format(s.recipe);
   auto loaded = models::load_model(open_base(s.recipe.model.from), options);
-  if (options.quantize) check_rounded(*loaded.decoder, *options.quantize);
+  if (options.quantize) check_rounded(*loaded.decoder, options.quantize);
   check_positions(s.recipe, loaded.decoder->config());
   s.base = loaded.source;
   s.model = std::move(loaded.decoder);

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "hearth/base/aligned_buffer.h"
-#include "hearth/kernels/optim.h"
 #include "hearth/kernels/quant/product.h"
-#include "hearth/models/decoder.h"
+#include "hearth/models/adapters.h"
 #include "hearth/ops/gemm.h"
 #include "hearth/ops/head_loss/kernel_run.h"
 #include "hearth/train/plan/pass_memory.h"
+#include "hearth/train/plan/weight_memory.h"
 
 namespace hearth::train {
 namespace {
@@ -27,130 +26,27 @@ std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
 }
 
-std::size_t leaf(std::size_t bytes) {
-  return AlignedBuffer::taken(bytes + AlignedBuffer::kAlignment);
-}
+// By module.
+using Ranks = std::map<std::string, int>;
 
-bool is_target(const nn::LoraConfig& lora, const std::string& layer) {
-  return std::ranges::any_of(lora.targets, [&](const auto& pattern) {
-    return nn::matches(pattern, layer);
-  });
-}
-
-// A parameter as far as memory goes.
-struct Matrix {
-  std::string name;
-  long n = 0, k = 1;
-  bool matrix = false, trained = false;
-  bool plain = false;  // the embedding or the head: rows are kept
-  const kernels::QuantFormat* format = nullptr;  // held quantised in it
-
-  kernels::PackedLayout layout() const {
-    return kernels::packed_layout(*format, n, k);
-  }
-  std::size_t elements() const { return static_cast<std::size_t>(n * k); }
-};
-
-// Points into `quantized`.
-std::vector<Matrix> matrices_of(
-    models::Decoder& decoder,
-    const std::optional<nn::LoraConfig>& lora,
-    const QuantizedMatrices& quantized
-) {
-  std::vector<Matrix> all;
-  for (const nn::Weight* p : decoder.parameters().all()) {
-    Matrix m{p->name, p->shape.at(0)};
-    if (p->shape.size() > 1) m.k = p->shape[1];
-    m.matrix = p->matrix;
-    m.trained = !lora;
-    m.plain = p == &decoder.embedding() || p == &decoder.head();
-    if (const auto at = quantized.find(p->name); at != quantized.end()) {
-      m.format = &at->second;
-    }
-    all.push_back(std::move(m));
-  }
-  if (!lora) return all;
-  for (const nn::Linear* l : decoder.linears()) {
-    if (!is_target(*lora, l->name())) continue;
-    const auto& shape = l->weight().shape;
-    all.push_back({l->name() + ".lora_A", lora->rank, shape[1], true, true});
-    all.push_back({l->name() + ".lora_B", shape[0], lora->rank, true, true});
-    if (lora->dora) {
-      all.push_back({l->name() + ".magnitude", shape[0], 1, false, true});
-    }
-  }
-  return all;
-}
-
-std::size_t packed_bytes(const GemmFamily& f, const Matrix& m) {
-  return AlignedBuffer::taken(f.packed_bytes(m.n, m.k)) +
-         AlignedBuffer::taken(f.packed_bytes(m.k, m.n));
-}
-
-// Of what is not trained, beside packed copies: vectors, the rows that are
-// gathered from or that the loss reads, and what is quantised.
-std::size_t frozen_bytes(const Matrix& m, std::size_t element) {
-  std::size_t bytes = 0;
-  if (m.format != nullptr) bytes += leaf(m.layout().bytes());
-  if (!m.matrix || m.plain)
-    bytes += leaf((m.k > 1 ? element : 4) * m.elements());
-  return bytes;
-}
-
-// State of one parameter (optim/optimizer.cpp says which rule it gets).
-std::size_t state_bytes(const optim::OptimConfig& c, const Matrix& m) {
-  const std::size_t n = m.elements();
-  const std::size_t adamw = 2 * leaf(4 * n);
-  if (c.name == "lion") return leaf(4 * n);
-  if (c.name == "adamw8bit" && n >= 4096) {
-    const auto block = static_cast<std::size_t>(kernels::kStateBlock);
-    return 2 * leaf(n) + 2 * leaf((n + block - 1) / block * 4);
-  }
-  if (c.name == "adafactor") {
-    const std::size_t sums = m.k == 1
-                                 ? leaf(4 * n)
-                                 : leaf(4 * static_cast<std::size_t>(m.n)) +
-                                       leaf(4 * static_cast<std::size_t>(m.k));
-    return sums + (c.adafactor.momentum != 0 ? leaf(4 * n) : 0);
-  }
-  const bool hidden =
-      m.k > 1 && std::ranges::none_of(c.muon.exclude, [&](const auto& x) {
-        return nn::matches(x, m.name);
-      });
-  return c.name == "muon" && hidden ? leaf(4 * n) : adamw;
-}
-
-// Muon's iteration: its arrays are kept by size once freed.
-std::size_t muon_workspace(
-    const optim::OptimConfig& c,
-    const std::vector<Matrix>& all
-) {
-  if (c.name != "muon") return 0;
-  std::set<std::pair<long, long>> seen;
-  std::size_t bytes = 0;
-  for (const Matrix& m : all) {
-    if (!m.trained || m.k == 1 || m.plain || !seen.insert({m.n, m.k}).second) {
-      continue;
-    }
-    const auto least = static_cast<std::size_t>(std::min(m.n, m.k));
-    bytes += 20 * m.elements() + 20 * least * least;
-  }
-  return bytes;
-}
-
-LinearShape shape_of(
-    const nn::Linear& l,
+Ranks ranks_of(
+    const models::Blueprint& blueprint,
     const std::optional<nn::LoraConfig>& lora
 ) {
-  LinearShape s;
-  s.out = l.weight().shape[0], s.in = l.weight().shape[1];
-  s.bias = l.bias() != nullptr;
-  if (lora && is_target(*lora, l.name())) s.rank = lora->rank;
-  return s;
+  Ranks ranks;
+  if (!lora) return ranks;
+  for (const auto* w : models::lora_targets(blueprint, *lora)) {
+    ranks.emplace(w->module(), lora->rank);
+  }
+  return ranks;
 }
 
-// The projections of the first block stand for all.
-PassShape pass_shape(models::Decoder& decoder, const MemoryQuestion& q) {
+// The first block stands for all.
+PassShape pass_shape(
+    const models::Blueprint& blueprint,
+    const MemoryQuestion& q
+) {
+  using io::Role;
   PassShape p;
   p.model = q.model;
   p.trained = !q.lora;
@@ -160,21 +56,30 @@ PassShape pass_shape(models::Decoder& decoder, const MemoryQuestion& q) {
   p.joined = !p.adapter_noise && !p.scales_rows && q.quantized.empty();
   p.element = q.bf16 ? 2 : 4;
   p.checkpointed = q.checkpointed;
-  const auto all = decoder.linears();
-  const std::size_t per_block =
-      all.size() / static_cast<std::size_t>(q.model.layers);
-  const std::size_t inputs = q.model.gpt2_layout ? 1 : 3;
-  std::vector<LinearShape> block;
-  for (std::size_t i = 0; i < per_block; ++i) {
-    block.push_back(shape_of(*all[i], q.lora));
+  const Ranks ranks = ranks_of(blueprint, q.lora);
+  for (const auto& w : blueprint.weights()) {
+    if (w.part.layer == 0) p.roles.insert(w.part.role);
   }
-  const auto at = [&](std::size_t i) {
-    return block.begin() + static_cast<std::ptrdiff_t>(i);
-  };
-  p.attention_in.assign(at(0), at(inputs));
-  p.attention_out = block[inputs];
-  p.mlp_in.assign(at(inputs + 1), at(per_block - 1));
-  p.mlp_out = block.back();
+  for (const auto* w : blueprint.projections(0)) {
+    const auto rank = ranks.find(w->module());
+    const LinearShape shape{
+        w->shape[1], w->shape[0], rank == ranks.end() ? 0 : rank->second
+    };
+    switch (w->part.role) {
+      case Role::attention_out:
+        p.attention_out = shape;
+        break;
+      case Role::gate:
+      case Role::up:
+        p.mlp_in.push_back(shape);
+        break;
+      case Role::down:
+        p.mlp_out = shape;
+        break;
+      default:
+        p.attention_in.push_back(shape);
+    }
+  }
   return p;
 }
 
@@ -229,7 +134,7 @@ BufferPool walk_run(const PassShape& shape, const MemoryQuestion& q) {
 std::size_t head_scratch(
     const MemoryQuestion& q,
     const GemmFamily& family,
-    const std::vector<Matrix>& all
+    const std::vector<PlannedWeight>& all
 ) {
   ops::HeadLossTask t;
   t.tokens = std::min(q.rows * longest(q), q.step_tokens);
@@ -238,8 +143,8 @@ std::size_t head_scratch(
   t.terms.soft_cap = q.model.final_softcap;
   t.terms.label_smoothing = q.label_smoothing;
   t.dh = &t;
-  t.packed_later = std::ranges::none_of(all, [](const Matrix& m) {
-    return m.plain && m.format != nullptr;
+  t.packed_later = std::ranges::none_of(all, [](const PlannedWeight& w) {
+    return w.is_table() && w.forms.quantized;
   });
   t.scratch_limit = ops::HeadLossOptions{}.scratch_limit;
   return ops::head_loss_scratch_bytes(t, family, q.threads);
@@ -280,7 +185,7 @@ std::size_t scratch_bytes(
     const MemoryQuestion& q,
     const GemmFamily& family,
     const PassShape& shape,
-    const std::vector<Matrix>& all
+    const std::vector<PlannedWeight>& all
 ) {
   const auto length = longest(q);
   std::size_t most =
@@ -292,10 +197,10 @@ std::size_t scratch_bytes(
       ops::weight_gradient_scratch_bytes(family, tokens, widest, q.threads);
   if (!q.packed_all && !q.lora) products += packing_scratch(family, shape);
   most = std::max(most, products);
-  for (const Matrix& m : all) {
+  for (const PlannedWeight& w : all) {
     // The loss reads a head by its rows.
-    if (m.format == nullptr || m.plain) continue;
-    const auto layout = m.layout();
+    if (!w.forms.quantized || w.is_table()) continue;
+    const auto layout = w.layout();
     const auto exact = kernels::QuantCompute::kExact;
     most = std::max(
         {most, kernels::quant_product_scratch(layout, tokens, exact, q.threads),
@@ -311,35 +216,34 @@ struct Parts {
 };
 
 Parts predict(const MemoryQuestion& q) {
-  models::Decoder decoder(q.model);
+  const models::Blueprint blueprint(q.model);
   const GemmFamily& family =
       ops::gemm_family(*q.table, q.bf16 ? GemmScalar::bf16 : GemmScalar::f32);
-  const auto all = matrices_of(decoder, q.lora, q.quantized);
+  const auto all = planned_weights(blueprint, q.lora, q.quantized, q.bf16);
+  // The model it started from may be held as a second one.
+  const models::WeightPlan start(
+      models::Use::inference, q.bf16 ? mlx::core::bfloat16 : mlx::core::float32
+  );
   Parts parts;
   MemoryTable& t = parts.table;
-  const std::size_t element = q.bf16 ? 2 : 4;
-  for (const Matrix& m : all) {
-    const std::size_t n = m.elements();
-    if (m.trained) {
-      t.weights += leaf(4 * n);
-      if (m.k > 1) t.gradients += leaf(4 * n);
-      t.optimizer += state_bytes(q.optim, m);
-    } else {
-      t.weights += frozen_bytes(m, element);
+  for (const PlannedWeight& w : all) {
+    t.weights += held_bytes(w);
+    if (w.spec.trainable) {
+      if (w.columns() > 1) t.gradients += leaf_bytes(4 * w.spec.elements());
+      t.optimizer += state_bytes(q.optim, w);
     }
-    const bool kept = q.packed_all || !m.trained || m.plain;
-    if (m.matrix && m.format == nullptr && kept) {
-      t.packed += packed_bytes(family, m);
-    }
-    // The model it started from: rows of the tables, one order of the rest.
+    const bool kept = q.packed_all || !w.spec.trainable || w.is_table();
+    if (kept) t.packed += packed_bytes(family, w);
     if (q.start_model && !q.lora) {
-      if (m.plain) t.weights += leaf(element * n);
-      if (m.matrix)
-        t.packed += AlignedBuffer::taken(family.packed_bytes(m.n, m.k));
+      PlannedWeight frozen = w;
+      frozen.spec.trainable = false;
+      frozen.forms = start.forms(frozen.spec);
+      t.weights += held_bytes(frozen);
+      t.packed += packed_bytes(family, frozen);
     }
   }
   t.optimizer += muon_workspace(q.optim, all);
-  const PassShape shape = pass_shape(decoder, q);
+  const PassShape shape = pass_shape(blueprint, q);
   const BufferPool pool = walk_run(shape, q);
   t.activations = pool.resident();
   t.scratch = scratch_bytes(q, family, shape, all);
@@ -385,12 +289,13 @@ ParameterCount count_parameters(
     const models::DecoderConfig& model,
     const std::optional<nn::LoraConfig>& lora
 ) {
-  models::Decoder decoder(model);
   ParameterCount count;
-  for (const Matrix& m : matrices_of(decoder, lora, {})) {
-    count.all += m.elements();
-    if (m.trained) count.trained += m.elements();
-    if (m.plain && !m.matrix) count.gathered += m.elements();
+  for (const PlannedWeight& w :
+       planned_weights(models::Blueprint(model), lora, {}, true)) {
+    const std::size_t n = w.spec.elements();
+    count.all += n;
+    if (w.spec.trainable) count.trained += n;
+    if (w.is_table() && !w.spec.matrix) count.gathered += n;
   }
   return count;
 }

@@ -5,6 +5,7 @@
 namespace hearth::train {
 namespace {
 
+using io::Role;
 using Id = BufferPool::Id;
 constexpr Id kNone = BufferPool::kNone;
 
@@ -108,6 +109,7 @@ class Walk {
   bool again(std::size_t i) const {
     return gradients_ && i < s_.checkpointed.size() && s_.checkpointed[i];
   }
+  bool has(Role role) const { return s_.roles.contains(role); }
   Id ints() { return pool_.take(tokens_ * 4); }
   Id stream_array() {
     return pool_.take(tokens_ * static_cast<std::size_t>(m_.dim) * 4);
@@ -208,7 +210,7 @@ class Walk {
     const Id out = attend(y, kept, keep);
     Id a = linear(s_.attention_out, kept, keep);
     pool_.drop(out);
-    if (m_.sandwich_norms) a = normed(a, kept.a, keep);
+    if (has(Role::after_attention_norm)) a = normed(a, kept.a, keep);
     const Id h2 = stream_array();
     y = wide(m_.dim);
     pool_.drop(h), pool_.drop(a);
@@ -216,7 +218,7 @@ class Walk {
     kept.h2 = maybe(h2);
     kept.y2 = maybe(y, s_.trained || adapted(s_.mlp_in));
     Id m = feed_forward(y, kept, keep);
-    if (m_.sandwich_norms) m = normed(m, kept.m, keep);
+    if (has(Role::after_mlp_norm)) m = normed(m, kept.m, keep);
     return {h2, m};
   }
 
@@ -231,7 +233,7 @@ class Walk {
   Id attend(Id y, Kept& kept, bool keep) {
     std::vector<Id> qkv = linears(s_.attention_in, kept, keep);
     pool_.drop(y);
-    if (m_.qk_norm) {
+    if (has(Role::query_norm)) {
       for (std::size_t i = 0; i < 2; ++i) {
         const Id raw = qkv[i];
         qkv[i] = wide(s_.attention_in[i].out);
@@ -357,7 +359,7 @@ class Walk {
 
   Stream block_gradient(Stream d, Kept& k, bool first) {
     Id dm = d.branch;
-    if (m_.sandwich_norms) dm = plain_norm_gradient(dm, k.m, m_.dim);
+    if (has(Role::after_mlp_norm)) dm = plain_norm_gradient(dm, k.m, m_.dim);
     if (s_.activate_again) {
       k.act = wide(m_.ffn);
       pool_.op();
@@ -370,7 +372,8 @@ class Walk {
     Id dy = inputs_gradient(s_.mlp_in, dgate, k.y2, k);
     d = norm_gradient(dy, k.h2, d.x, true);
     Id da = d.branch;
-    if (m_.sandwich_norms) da = plain_norm_gradient(da, k.a, m_.dim);
+    if (has(Role::after_attention_norm))
+      da = plain_norm_gradient(da, k.a, m_.dim);
     const Id dout =
         linear_gradient(s_.attention_out, da, kNone, k, last_unscaled(k));
     std::vector<Id> dqkv;

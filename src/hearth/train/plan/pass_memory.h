@@ -5,6 +5,7 @@
 // written down here once more, so a change to an op's vjp or to the decoder's
 // block must be made here too; tools/check_plan.py finds out.
 #include <cstddef>
+#include <set>
 #include <vector>
 
 #include "hearth/models/decoder_config.h"
@@ -15,14 +16,14 @@ namespace hearth::train {
 // A projection of a block.
 struct LinearShape {
   long in = 0, out = 0;
-  bool bias = false;
   int rank = 0;  // of its adapter; 0: none
 };
 
 struct PassShape {
   models::DecoderConfig model;
-  // q, k, v (or the joint one alone), o, gate or first, up where there is one,
-  // down: the same in every block.
+  // What a block's weights are for, and its projections' shapes: the same in
+  // every block.
+  std::set<io::Role> roles;
   std::vector<LinearShape> attention_in, mlp_in;
   LinearShape attention_out, mlp_out;
   bool trained = true;  // the weights themselves; else adapters alone

@@ -99,13 +99,13 @@ PlannedModel planned_model(const Recipe& recipe) {
   };
   check_positions(recipe, model.config);
   check_checkpointed(recipe.train.checkpointing, model.config.layers);
-  models::Decoder decoder(model.config);
-  if (recipe.lora) models::check_targets(decoder, *recipe.lora);
+  const models::Blueprint blueprint(model.config);
+  if (recipe.lora) models::check_targets(blueprint, *recipe.lora);
   // As adapters would have it, whether they are asked for or to be advised.
   models::LoadOptions options;
   options.use = models::Use::frozen_base;
   options.quantize = base_format(recipe);
-  model.quantized = models::quantized_formats(*source, decoder, options);
+  model.quantized = models::quantized_formats(*source, blueprint, options);
   return model;
 }
 

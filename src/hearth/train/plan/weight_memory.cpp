@@ -1,0 +1,126 @@
+#include "hearth/train/plan/weight_memory.h"
+
+#include <algorithm>
+#include <set>
+
+#include "hearth/base/aligned_buffer.h"
+#include "hearth/kernels/optim.h"
+#include "hearth/kernels/quant/product.h"
+#include "hearth/models/adapters.h"
+#include "hearth/nn/parameter_set.h"
+
+namespace hearth::train {
+
+using io::Role;
+
+bool PlannedWeight::is_table() const {
+  return spec.part.role == Role::embedding || spec.part.role == Role::head;
+}
+
+kernels::PackedLayout PlannedWeight::layout() const {
+  return kernels::packed_layout(*forms.quantized, rows(), columns());
+}
+
+std::vector<PlannedWeight> planned_weights(
+    const models::Blueprint& blueprint,
+    const std::optional<nn::LoraConfig>& lora,
+    const QuantizedMatrices& quantized,
+    bool bf16
+) {
+  const models::WeightPlan plan(
+      lora ? models::Use::frozen_base : models::Use::training,
+      bf16 ? mlx::core::bfloat16 : mlx::core::float32
+  );
+  std::vector<PlannedWeight> all;
+  for (nn::WeightSpec w : blueprint.weights()) {
+    w.trainable = !lora;
+    std::optional<kernels::QuantFormat> format;
+    const auto at = quantized.find(w.name);
+    if (at != quantized.end()) format = at->second;
+    all.push_back({w, plan.forms(w, format)});
+  }
+  if (!lora) return all;
+  for (const nn::WeightSpec* w : models::lora_targets(blueprint, *lora)) {
+    const auto add = [&](const char* name, mlx::core::Shape shape) {
+      const bool matrix = shape.size() == 2;
+      const nn::WeightSpec spec{
+          .name = w->module() + name,
+          .shape = std::move(shape),
+          .matrix = matrix,
+          .trainable = true,
+          .part = {Role::adapter, w->part.layer}
+      };
+      all.push_back({spec, plan.forms(spec)});
+    };
+    add(".lora_A.weight", {lora->rank, w->shape[1]});
+    add(".lora_B.weight", {w->shape[0], lora->rank});
+    if (lora->dora) add(".lora_magnitude_vector", {w->shape[0]});
+  }
+  return all;
+}
+
+std::size_t leaf_bytes(std::size_t bytes) {
+  return AlignedBuffer::taken(bytes + AlignedBuffer::kAlignment);
+}
+
+std::size_t held_bytes(const PlannedWeight& w) {
+  std::size_t bytes = 0;
+  if (w.forms.quantized) bytes += leaf_bytes(w.layout().bytes());
+  if (w.forms.value) {
+    bytes += leaf_bytes(w.spec.elements() * mlx::core::size_of(*w.forms.value));
+  }
+  return bytes;
+}
+
+std::size_t packed_bytes(const kernels::GemmFamily& f, const PlannedWeight& w) {
+  if (!w.forms.packed) return 0;
+  const long n = w.rows(), k = w.columns();
+  const std::size_t forward = AlignedBuffer::taken(f.packed_bytes(n, k));
+  return w.forms.orders == ops::PackedOrders::forward
+             ? forward
+             : forward + AlignedBuffer::taken(f.packed_bytes(k, n));
+}
+
+// optim/optimizer.cpp says which rule a weight gets.
+std::size_t state_bytes(const optim::OptimConfig& c, const PlannedWeight& w) {
+  const std::size_t n = w.spec.elements();
+  const std::size_t adamw = 2 * leaf_bytes(4 * n);
+  if (c.name == "lion") return leaf_bytes(4 * n);
+  if (c.name == "adamw8bit" && n >= 4096) {
+    const auto block = static_cast<std::size_t>(kernels::kStateBlock);
+    return 2 * leaf_bytes(n) + 2 * leaf_bytes((n + block - 1) / block * 4);
+  }
+  if (c.name == "adafactor") {
+    const auto sums = [](long length) {
+      return leaf_bytes(4 * static_cast<std::size_t>(length));
+    };
+    const std::size_t state = w.columns() == 1
+                                  ? leaf_bytes(4 * n)
+                                  : sums(w.rows()) + sums(w.columns());
+    return state + (c.adafactor.momentum != 0 ? leaf_bytes(4 * n) : 0);
+  }
+  const bool hidden = w.columns() > 1 &&
+                      std::ranges::none_of(c.muon.exclude, [&](const auto& x) {
+                        return nn::matches(x, w.spec.name);
+                      });
+  return c.name == "muon" && hidden ? leaf_bytes(4 * n) : adamw;
+}
+
+std::size_t muon_workspace(
+    const optim::OptimConfig& c,
+    const std::vector<PlannedWeight>& all
+) {
+  if (c.name != "muon") return 0;
+  std::set<std::pair<long, long>> seen;
+  std::size_t bytes = 0;
+  for (const PlannedWeight& w : all) {
+    const long n = w.rows(), k = w.columns();
+    if (!w.spec.trainable || k == 1 || w.is_table()) continue;
+    if (!seen.insert({n, k}).second) continue;
+    const auto least = static_cast<std::size_t>(std::min(n, k));
+    bytes += 20 * w.spec.elements() + 20 * least * least;
+  }
+  return bytes;
+}
+
+}  // namespace hearth::train
