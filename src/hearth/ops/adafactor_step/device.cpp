@@ -89,7 +89,7 @@ Arrays adafactor_device(
   }
   const auto moved = mx::subtract(mx::multiply(keep, w, s), update, s);
   after[0] = mx::reshape(moved, shape, s);
-  return after;
+  return kept(scalars, before, std::move(after), s);
 }
 
 }  // namespace hearth::ops

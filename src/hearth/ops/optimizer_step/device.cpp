@@ -39,7 +39,13 @@ struct On {
   }
 };
 
-// What AdamW makes of both moments: {weight, m, v}.
+// What AdamW makes of both moments: {weight, m, v}. It is written so that MLX
+// makes one kernel of it: at most eleven operations deep, whose only results
+// that are read twice are its outputs. So what can be is worked out of scalars
+// beforehand, and the gradient's scale goes into the factors of both moments. A
+// step that is not fit comes with a rate and a scale of 0, so that nothing
+// changes, and its gradient is taken for zeros: infinity times zero would be no
+// number.
 Arrays adamw(
     const On& on,
     const AdamW& h,
@@ -47,14 +53,37 @@ Arrays adamw(
     const Arrays& before,
     const mx::array& gradient
 ) {
-  const auto g = on.scaled(gradient, scalars.gradient_scale);
-  const auto m = on.mix(h.beta1, before[1], g);
-  const auto v = on.mix(h.beta2, before[2], mx::square(g, on.s));
-  const auto root = mx::sqrt(on.times(v, scalars.correction2), on.s);
-  const auto update = mx::divide(
-      on.times(m, scalars.correction1), on.plus(root, mx::array(h.eps)), on.s
+  const auto keep = [&](float beta) {
+    const mx::array b(beta);
+    return scalars.fit ? mx::where(*scalars.fit, b, mx::array(1.0f), on.s) : b;
+  };
+  const auto& scale = scalars.gradient_scale;
+  const auto fresh1 = on.times(1 - double{h.beta1}, scale);
+  const auto fresh2 = on.times(1 - double{h.beta2}, mx::square(scale, on.s));
+  const auto& rate = scalars.learning_rate;
+  const auto root2 = mx::sqrt(scalars.correction2, on.s);
+
+  auto g = gradient;
+  if (scalars.fit) {
+    g = mx::where(*scalars.fit, g, mx::array(0, g.dtype()), on.s);
+  }
+  g = mx::astype(g, mx::float32, on.s);
+  const auto m =
+      on.plus(on.times(keep(h.beta1), before[1]), on.times(fresh1, g));
+  const auto v = on.plus(
+      on.times(keep(h.beta2), before[2]), on.times(fresh2, mx::square(g, on.s))
   );
-  return {on.moved(before[0], update, scalars.learning_rate, h.decay), m, v};
+  const auto update = mx::divide(
+      on.times(m, on.times(scalars.correction1, rate)),
+      on.plus(on.times(mx::sqrt(v, on.s), root2), mx::array(h.eps)), on.s
+  );
+  const auto shrink = [&](const mx::array& w) {
+    if (h.decay == 0) return w;
+    const auto by =
+        mx::subtract(mx::array(1.0f), on.times(double{h.decay}, rate), on.s);
+    return on.times(by, w);
+  };
+  return {mx::subtract(shrink(before[0]), update, on.s), m, v};
 }
 
 // A flat array in the 8-bit states' blocks, the last one filled up with zeros.
@@ -156,6 +185,19 @@ StepScalars step_scalars(const StepNumbers& n) {
   };
 }
 
+Arrays kept(
+    const StepScalars& scalars,
+    const Arrays& before,
+    Arrays after,
+    mx::StreamOrDevice s
+) {
+  if (!scalars.fit) return after;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    after[i] = mx::where(*scalars.fit, after[i], before[i], s);
+  }
+  return after;
+}
+
 Arrays adamw_device(
     const AdamW& hyper,
     const StepScalars& scalars,
@@ -178,8 +220,11 @@ Arrays adamw8_device(
   const auto tops = [&](const mx::array& scales) {
     return mx::expand_dims(scales, -1, s);
   };
+  // Codes of what was decoded need not be the codes that it was decoded from.
+  StepScalars always = scalars;
+  always.fit.reset();
   const auto after = adamw(
-      on, hyper, scalars,
+      on, hyper, always,
       {in_blocks(on, before[0]),
        decoded_m(on, in_blocks(on, before[1]), tops(before[3])),
        decoded_v(on, in_blocks(on, before[2]), tops(before[4]))},
@@ -188,10 +233,12 @@ Arrays adamw8_device(
   const auto weight =
       mx::reshape(out_of_blocks(on, after[0], n), before[0].shape(), s);
   const Codes m = encoded_m(on, after[1]), v = encoded_v(on, after[2]);
-  return {
-      weight, out_of_blocks(on, m.code, n), out_of_blocks(on, v.code, n),
-      mx::squeeze(m.top, -1, s), mx::squeeze(v.top, -1, s)
-  };
+  return kept(
+      scalars, before,
+      {weight, out_of_blocks(on, m.code, n), out_of_blocks(on, v.code, n),
+       mx::squeeze(m.top, -1, s), mx::squeeze(v.top, -1, s)},
+      s
+  );
 }
 
 Arrays lion_device(
@@ -206,10 +253,12 @@ Arrays lion_device(
   const auto c = on.mix(h.beta1, before[1], g);
   // MLX's sign of NaN is 0; a broken step must show.
   const auto sign = mx::where(mx::isnan(c, s), c, mx::sign(c, s), s);
-  return {
-      on.moved(before[0], sign, scalars.learning_rate, h.decay),
-      on.mix(h.beta2, before[1], g)
-  };
+  return kept(
+      scalars, before,
+      {on.moved(before[0], sign, scalars.learning_rate, h.decay),
+       on.mix(h.beta2, before[1], g)},
+      s
+  );
 }
 
 Arrays momentum_device(
@@ -247,9 +296,11 @@ Arrays muon_device(
   const auto& shape = before[0].shape();
   const double size = double{h.rms} * std::sqrt(std::max(shape[0], shape[1]));
   const auto update = on.times(size, direction);
-  return {
-      on.moved(before[0], update, scalars.learning_rate, h.decay), moments[1]
-  };
+  return kept(
+      scalars, before,
+      {on.moved(before[0], update, scalars.learning_rate, h.decay), moments[1]},
+      s
+  );
 }
 
 }  // namespace hearth::ops

@@ -18,8 +18,13 @@ struct StepScalars {
   mx::array correction1, correction2;
   // step^decay_rate: how much of Adafactor's means is new.
   mx::array fresh;
+  // Whether the step is to be applied, which a device may find out by itself.
+  // Where it is false, and learning rate and gradient scale are 0, all arrays
+  // come out as they went in. Absent: it is.
+  std::optional<mx::array> fit = {};
 
-  // In the order above, as a compiled function takes and finds them.
+  // In the order above without the last, as a compiled function takes and finds
+  // them.
   static constexpr std::size_t kCount = 5;
   Arrays arrays() const;
   static StepScalars of(std::span<const mx::array> arrays);
@@ -33,6 +38,14 @@ struct StepNumbers {
   long step = 1;
 };
 StepScalars step_scalars(const StepNumbers& numbers);
+
+// Arrays after a step, or those before it where the step was not fit.
+Arrays kept(
+    const StepScalars& scalars,
+    const Arrays& before,
+    Arrays after,
+    mx::StreamOrDevice s = {}
+);
 
 // {weight, states...} -> the same after the step. The hyperparameters' own lr
 // is not read. The gradient is float32 or bfloat16 and of the weight's shape.

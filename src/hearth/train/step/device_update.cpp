@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "hearth/ops/compiled.h"
 #include "hearth/optim/optimizer.h"
 
 namespace hearth::train {
@@ -12,11 +13,15 @@ mx::array scalar(double value) {
   return mx::array(static_cast<float>(value));
 }
 
+Arrays wide_square(const Arrays& in, mx::StreamOrDevice s) {
+  return {mx::square(mx::astype(in[0], mx::float32, s), s)};
+}
+
 // Of all gradients together, multiplied by whatever they are.
 mx::array norm_of(std::span<const mx::array> gradients) {
   auto sum = mx::array(0.0f);
   for (const mx::array& g : gradients) {
-    sum = mx::add(sum, mx::sum(mx::square(mx::astype(g, mx::float32))));
+    sum = mx::add(sum, mx::sum(ops::compiled(wide_square, {g}, {})[0]));
   }
   return mx::sqrt(sum);
 }
@@ -65,37 +70,19 @@ void UpdateFunction::forget() {
   weights_.clear();
 }
 
-// In: sums of loss and weight, loss scale, limits of loss and norm, the
-// optimiser's scalars, gradients, the optimiser's arrays. Out: the numbers, the
-// arrays after the step, the weights as products read them.
+// In: whether the step is fit, the optimiser's scalars, gradients, the
+// optimiser's arrays. Out: the arrays after the step, the weights as products
+// read them.
 Arrays UpdateFunction::run(const Arrays& in) const {
   Reader read(in);
-  const mx::array loss = read.one(), weight = read.one();
-  const mx::array loss_scale = read.one();
-  const mx::array most_loss = read.one(), most_norm = read.one();
-  const Arrays numbers = read.some(ops::StepScalars::kCount);
+  const mx::array fit = read.one();
+  auto scalars = ops::StepScalars::of(read.some(ops::StepScalars::kCount));
+  scalars.fit = fit;
   const Arrays gradients = read.some(parameters_.size());
   const Arrays before = read.rest();
-
-  const auto divisor = mx::multiply(weight, loss_scale);
-  const auto mean = mx::divide(loss, weight);
-  const auto norm = mx::divide(norm_of(gradients), divisor);
-  auto applied = mx::logical_and(mx::isfinite(mean), mx::isfinite(norm));
-  applied = mx::logical_and(applied, mx::less_equal(mean, most_loss));
-  applied = mx::logical_and(applied, mx::less_equal(norm, most_norm));
-
-  auto scalars = ops::StepScalars::of(numbers);
-  scalars.gradient_scale = mx::divide(clip_factor(norm, clip_), divisor);
-  Arrays after = parts_.optimizer.step_graph(before, gradients, scalars);
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    after[i] = mx::where(applied, after[i], before[i]);
-  }
-  Arrays out = {
-      mx::stack({loss, weight, norm, mx::astype(applied, mx::float32)})
-  };
-  out.insert(out.end(), after.begin(), after.end());
+  Arrays out = parts_.optimizer.step_graph(before, gradients, scalars);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    out.push_back(as_read(i, after[masters_[i]]));
+    out.push_back(as_read(i, out[masters_[i]]));
   }
   return out;
 }
@@ -104,22 +91,33 @@ mx::array UpdateFunction::send(
     GradientFunction::Sums sums,
     const Order& order
 ) {
-  Arrays in = {
-      std::move(sums.loss), std::move(sums.weight), scalar(order.loss_scale),
-      scalar(order.limits.loss), scalar(order.limits.norm)
-  };
-  append(in, parts_.optimizer.scalars(order.lr).arrays());
+  const mx::array loss = std::move(sums.loss), weight = std::move(sums.weight);
+  const auto divisor = mx::multiply(weight, scalar(order.loss_scale));
+  const auto mean = mx::divide(loss, weight);
+  const auto norm = mx::divide(norm_of(sums.gradients), divisor);
+  auto fit = mx::logical_and(mx::isfinite(mean), mx::isfinite(norm));
+  fit = mx::logical_and(fit, mx::less_equal(mean, scalar(order.limits.loss)));
+  fit = mx::logical_and(fit, mx::less_equal(norm, scalar(order.limits.norm)));
+  const auto numbers =
+      mx::stack({loss, weight, norm, mx::astype(fit, mx::float32)});
+
+  const auto zero = mx::array(0.0f);
+  auto scalars = parts_.optimizer.scalars(order.lr);
+  scalars.gradient_scale =
+      mx::where(fit, mx::divide(clip_factor(norm, clip_), divisor), zero);
+  scalars.learning_rate = mx::where(fit, scalars.learning_rate, zero);
+  Arrays in = {fit};
+  append(in, scalars.arrays());
   append(in, std::move(sums.gradients));
   append(in, parts_.optimizer.arrays());
   Arrays out = compiled_(in);
   // Whoever else holds an array keeps its memory from being taken over.
   in.clear();
   weights_.assign(out.end() - std::ssize(parameters_), out.end());
-  parts_.optimizer.adopt(
-      std::span(out).subspan(1, out.size() - 1 - parameters_.size())
-  );
+  parts_.optimizer.adopt(std::span(out).first(out.size() - parameters_.size()));
+  out.push_back(numbers);
   mx::async_eval(out);
-  return out[0];
+  return numbers;
 }
 
 UpdateFunction::Numbers UpdateFunction::numbers(mx::array sent) {
