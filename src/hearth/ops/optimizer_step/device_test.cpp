@@ -1,8 +1,10 @@
 // The steps as graphs against the kernels' steps in place, several in a row.
 #include "hearth/ops/optimizer_step/device.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -170,6 +172,61 @@ TEST_F(DeviceStep, CompiledOnceItServesEveryStep) {
     expect_near(state[0], ours.weight);
   }
   EXPECT_EQ(traced, 1);
+}
+
+// What a device finds unfit changes nothing, whatever the gradient holds.
+TEST_F(DeviceStep, AnUnfitStepLeavesEveryArrayAsItWas) {
+  const auto w = normal_input({kElements}, mx::float32, 3);
+  const auto m = normal_input({kElements}, mx::float32, 4);
+  const auto v = mx::square(normal_input({kElements}, mx::float32, 5));
+  auto bad = mx::array({INFINITY, NAN, 1.0f});
+  bad = mx::concatenate({bad, mx::ones({kElements - 3})});
+  auto scalars = step_scalars({.learning_rate = 0, .gradient_scale = 0});
+  scalars.fit = mx::array(false);
+  const auto expect_same_as = [](const Arrays& after, const Arrays& before) {
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      EXPECT_TRUE(mx::array_equal(after[i], before[i]).item<bool>()) << i;
+    }
+  };
+  expect_same_as(adamw_device({}, scalars, {w, m, v}, bad), {w, m, v});
+  expect_same_as(lion_device({}, scalars, {w, m}, bad), {w, m});
+  const auto state = make_adamw8_state(kElements, MemoryZone::named("test"));
+  const Arrays before{w, state.m, state.v, state.m_scale, state.v_scale};
+  expect_same_as(adamw8_device({}, scalars, before, bad), before);
+}
+
+// MLX joins eleven operations at most, and none that is read from outside. A
+// parameter's whole update must stay within that: as several kernels it would
+// read and write its state several times.
+TEST_F(DeviceStep, AdamWIsOneKernel) {
+  const auto update = mx::compile(
+      std::function<Arrays(const Arrays&)>([](const Arrays& in) -> Arrays {
+        auto scalars = StepScalars::of({in.data() + 5, StepScalars::kCount});
+        scalars.fit = in[4];
+        auto out = adamw_device({}, scalars, {in[0], in[1], in[2]}, in[3]);
+        out.push_back(mx::astype(out[0], mx::bfloat16));
+        return out;
+      })
+  );
+  const auto a = mx::zeros({kElements});
+  Arrays in{a, mx::ones({kElements}), mx::full({kElements}, 2.0f)};
+  in.push_back(mx::zeros({kElements}, mx::bfloat16));
+  in.push_back(mx::array(true));
+  for (const auto& s : step_scalars({}).arrays()) in.push_back(s);
+  // Nothing is evaluated: what has a primitive and is no scalar is a kernel.
+  std::set<mx::Primitive*> kernels;
+  Arrays todo = update(in);
+  while (!todo.empty()) {
+    const mx::array one = todo.back();
+    todo.pop_back();
+    const bool given = std::ranges::any_of(in, [&](const mx::array& i) {
+      return i.id() == one.id();
+    });
+    if (given || !one.has_primitive()) continue;
+    if (one.ndim() > 0) kernels.insert(&one.primitive());
+    for (const auto& i : one.inputs()) todo.push_back(i);
+  }
+  EXPECT_EQ(kernels.size(), 1u);
 }
 
 TEST_F(DeviceStep, RefusesWhatOnlyACpuHas) {
