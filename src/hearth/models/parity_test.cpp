@@ -107,14 +107,27 @@ Table& table() {
 }
 const Table& kMadeAtStart = table();
 
-class Parity : public testing::TestWithParam<std::string> {
+// A case, and which form of the ops computes it: our kernels, or what a GPU
+// runs, on a CPU.
+using CaseOnFace = std::tuple<std::string, ops::Face>;
+
+std::string test_name(const testing::TestParamInfo<CaseOnFace>& item) {
+  auto [name, face] = item.param;
+  std::ranges::replace(name, '-', '_');
+  return face == ops::Face::gpu ? name + "_as_on_a_gpu" : name;
+}
+
+class Parity : public testing::TestWithParam<CaseOnFace> {
  protected:
-  fs::path folder = kModels / GetParam();
+  const ops::ScopedFace face{std::get<1>(GetParam())};
+  const bool on_gpu = std::get<1>(GetParam()) == ops::Face::gpu;
+  const std::string name = std::get<0>(GetParam());
+  fs::path folder = kModels / name;
   std::shared_ptr<const io::SafetensorsFile> want_file =
       io::SafetensorsFile::open((folder / "expected.safetensors").string());
   const io::SafetensorsFile& want = *want_file;
   mx::array ids = expected(want, "input_ids");
-  Errors& errors = table().of(GetParam());
+  Errors& errors = table().of(on_gpu ? name + " gpu" : name);
 
   LoadedModel load(mx::Dtype compute, Use use = Use::inference) {
     return load_model(folder.string(), {.use = use, .compute = compute});
@@ -150,7 +163,9 @@ TEST_P(Parity, Bfloat16IsAsNearToFloat32AsTransformers) {
   const float own = std::sqrt(mean_square_difference(logits, exact));
   const float limit = std::sqrt(mean_square_difference(theirs, exact));
   errors.bf16 = own, errors.theirs = limit;
-  EXPECT_LE(own, limit);
+  // MLX's graphs of norms and attention, which a CPU runs in place of a GPU's
+  // fused kernels, round after each step.
+  EXPECT_LE(own, on_gpu ? 1.1f * limit : limit);
 }
 
 TEST_P(Parity, TrainingWeightsComputeTheSame) {
@@ -261,18 +276,24 @@ TEST_P(Spelling, OlderConfigMeansTheSame) {
   }
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& item) {
-  std::string name = item.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, Parity, testing::ValuesIn(cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Models,
+    Parity,
+    testing::Combine(
+        testing::ValuesIn(cases()),
+        testing::Values(ops::Face::kernels, ops::Face::gpu)
+    ),
+    test_name
+);
 INSTANTIATE_TEST_SUITE_P(
     Models,
     Spelling,
     testing::ValuesIn(cases_of_two_spellings()),
-    test_name
+    [](const auto& item) {
+      std::string name = item.param;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    }
 );
 
 }  // namespace
