@@ -307,5 +307,27 @@ TEST(ServiceRefusals, AFullQueueIsA429AndNothingOfItRuns) {
   EXPECT_NE(text.find("hearth_sequences_total 2\n"), text.npos) << text;
 }
 
+TEST(ServiceRefusals, AnErrorIsShortWhateverTheRequestHas) {
+  ServiceBench bench;
+  const std::string name(1'000'000, 'x');
+  const Json messages = Json::array({{{"role", "user"}, {"content", "hi"}}});
+  const Json bodies[] = {
+      {{"chat_template_kwargs", {{name, 1}}}},
+      {{name, 1}},
+      {{"response_format",
+        {{"type", "json_schema"},
+         {"json_schema",
+          {{"name", "n"}, {"strict", true}, {"schema", {{name, 1}}}}}}}},
+  };
+  for (Json body : bodies) {
+    body["model"] = "base";
+    body["messages"] = messages;
+    const std::string answer =
+        bench.post("/v1/chat/completions", to_json_line(body));
+    EXPECT_EQ(status_of(answer), 400);
+    EXPECT_LT(answer.size(), 4'000U);
+  }
+}
+
 }  // namespace
 }  // namespace hearth::serve

@@ -1,6 +1,7 @@
 #include "hearth/serve/api/api_error.h"
 
 #include "hearth/base/json.h"
+#include "hearth/text/tokenizer/utf8.h"
 
 namespace hearth::serve {
 namespace {
@@ -20,8 +21,17 @@ std::string_view type_of(int status) {
   }
 }
 
+// Names and values of the request stand in it, which may have any length.
+std::string shortened(std::string_view text) {
+  constexpr std::size_t kMostBytes = 1000;
+  if (text.size() <= kMostBytes) return std::string(text);
+  std::string_view shown = text.substr(0, kMostBytes);
+  shown = shown.substr(0, text::valid_utf8_prefix(shown));
+  return std::string(shown) + "...";
+}
+
 Json or_null(const std::string& text) {
-  return text.empty() ? Json() : Json(text);
+  return text.empty() ? Json() : Json(shortened(text));
 }
 
 }  // namespace
@@ -29,7 +39,7 @@ Json or_null(const std::string& text) {
 std::string error_body(const ApiError& error) {
   Json body;
   body["error"] = {
-      {"message", error.what()},
+      {"message", shortened(error.what())},
       {"type", type_of(error.status())},
       {"param", or_null(error.param())},
       {"code", or_null(error.code())}

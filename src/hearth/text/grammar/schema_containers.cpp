@@ -187,7 +187,7 @@ ExprPtr SchemaReader::array(const Json& schema, const std::string& path) {
     unheld("the keyword 'uniqueItems' is not supported", path);
   }
   const int min = count_of(schema, "minItems", 0, path);
-  const int max = count_of(schema, "maxItems", kNoLimit, path);
+  int max = count_of(schema, "maxItems", kNoLimit, path);
   if (max != kNoLimit && max < min) {
     fail_schema("'maxItems' must not be below 'minItems'", path);
   }
@@ -196,6 +196,13 @@ ExprPtr SchemaReader::array(const Json& schema, const std::string& path) {
   if (prefix != schema.end()) {
     if (!prefix->is_array()) fail_schema("'prefixItems' must be a list", path);
     for (std::size_t i = 0; i < prefix->size(); ++i) {
+      const int place = static_cast<int>(i);
+      // An array that ends before what no value can be is one all the same.
+      if (place >= min && (max == kNoLimit || place < max) &&
+          holds_nothing((*prefix)[i], path)) {
+        max = place;
+        break;
+      }
       first.push_back(rule_of((*prefix)[i], place_in(path, "prefixItems", i)));
     }
   }

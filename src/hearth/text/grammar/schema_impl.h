@@ -114,6 +114,8 @@ class SchemaReader {
       const std::string& path
   );
   ExprPtr array(const Json& schema, const std::string& path);
+  // Whether its parts leave no value; false where that is not plain to see.
+  bool holds_nothing(const Json& schema, const std::string& path);
   ExprPtr elements(
       const std::vector<ExprPtr>& first,
       const ExprPtr& item,

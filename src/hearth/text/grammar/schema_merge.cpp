@@ -225,6 +225,14 @@ void SchemaReader::merge_properties(
   }
 }
 
+bool SchemaReader::holds_nothing(const Json& schema, const std::string& path) {
+  if (schema.is_boolean()) return !schema.get<bool>();
+  if (!schema.is_object()) return false;
+  if (schema.contains("allOf")) return holds_nothing(plain(schema, path), path);
+  const auto type = schema.find("type");
+  return type != schema.end() && type->is_array() && type->empty();
+}
+
 // Element by element: 'items' of a part holds for all elements beyond the
 // prefix of that part, also where the other's prefix is longer.
 void SchemaReader::merge_arrays(

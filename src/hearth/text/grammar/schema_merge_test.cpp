@@ -158,5 +158,35 @@ TEST(GrammarMerge, OtherNamesAreNoneOfTheListed) {
   }
 }
 
+TEST(GrammarMerge, AnArrayEndsBeforeWhatNoValueCanBe) {
+  const char* const element =
+      R"({"allOf":[{"type":"integer"},{"type":"string"}]})";
+  const auto grammar_of = [&](const std::string& more) {
+    return grammar_of_schema(
+        Json::parse(
+            R"({"allOf":[{"type":"array"},{"type":"array","prefixItems":[)" +
+            more + "]}]}"
+        )
+    );
+  };
+  const auto none = grammar_of(element);
+  EXPECT_TRUE(is_whole_text(*none, "[]"));
+  EXPECT_FALSE(is_whole_text(*none, "[1]"));
+  EXPECT_FALSE(is_whole_text(*none, R"(["a"])"));
+  const auto one = grammar_of(R"({"type":"null"},)" + std::string(element));
+  EXPECT_TRUE(is_whole_text(*one, "[]"));
+  EXPECT_TRUE(is_whole_text(*one, "[null]"));
+  EXPECT_FALSE(is_whole_text(*one, "[null, 1]"));
+  EXPECT_THROW(
+      grammar_of_schema(
+          Json::parse(
+              R"({"type":"array","minItems":1,"prefixItems":[)" +
+              std::string(element) + "]}"
+          )
+      ),
+      UsageError
+  );
+}
+
 }  // namespace
 }  // namespace hearth::text::grammar
