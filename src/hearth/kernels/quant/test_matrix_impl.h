@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/block_format.h"
 #include "hearth/base/random.h"
 #include "hearth/kernels/quant/product.h"
 
