@@ -37,6 +37,21 @@ TEST_F(TrainerReturns, RowsThatRanOutOfMemoryStayFewer) {
   }
 }
 
+// One that is cut in another way from here on begins with what the plan says.
+TEST_F(TrainerReturns, ARunThatIsCutInAnotherWayTriesTheRowsAgain) {
+  long seen = 0;
+  train("cut", {"train.steps=3"}, [&](const MicroBatch&) {
+    if (++seen == 2) fail_memory_charge(1);
+    return 1.0f;
+  });
+  fail_memory_charge(0);
+  resume("cut", {"train.steps=5", "train.checkpointing=all"});
+  const auto lines = metrics("cut");
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[2].at("micro_batch"), 2);
+  EXPECT_EQ(lines[3].at("micro_batch"), 4);
+}
+
 // Batches 1, 2, 3, ... as they were drawn: after a roll-back the next one, none
 // of those that went wrong.
 TEST_F(TrainerReturns, ARollBackGoesOnWithBatchesNotSeenYet) {
