@@ -110,6 +110,20 @@ TEST_F(DeviceStep, EightBitStatesAreTheKernels) {
   }
 }
 
+// It is divided by, so its code is 1 where the nearest would be 0.
+TEST_F(DeviceStep, TheLeastSecondMomentIsNoZero) {
+  const auto g = mx::array({1.0f, 1e-6f, 0.0f});
+  const auto codes = [](mx::Dtype t) { return mx::zeros({3}, t); };
+  const auto after = adamw8_device(
+      {}, step_scalars({}),
+      {mx::zeros({3}), codes(mx::int8), codes(mx::uint8), mx::zeros({1}),
+       mx::zeros({1})},
+      g
+  );
+  const auto want = mx::array({255, 1, 0}, mx::uint8);
+  EXPECT_TRUE(mx::array_equal(after[2], want).item<bool>());
+}
+
 TEST_F(DeviceStep, LionIsTheKernels) {
   const Lion h{0.01f, 0.9f, 0.99f, 0.1f};
   Parameter ours = parameter(), graph = parameter();
