@@ -57,6 +57,18 @@ class Planted(unittest.TestCase):
             exceptions.write("src/hearth/base/long.cpp a table\n")
         self.assertEqual(self.check("check_length.py")[0], 0)
 
+    def test_a_source_opens_with_what_it_is(self):
+        self.assertEqual(self.check("check_openings.py"), (0, self.check("check_openings.py")[1]))
+        (self.root / "src/hearth/base/silent.h").write_text("#pragma once\nint x;\n")
+        (self.root / "src/hearth/base/mute.cpp").write_text('#include <vector>\nint x;\n')
+        # The header of the same name has said it.
+        (self.root / "src/hearth/base/units_more.cpp").write_text('#include "hearth/base/units.h"\nint x;\n')
+        status, text = self.check("check_openings.py")
+        self.assertEqual(status, 1)
+        self.assertIn("silent.h", text)
+        self.assertIn("mute.cpp", text)
+        self.assertNotIn("units_more.cpp", text)
+
     def test_a_function_of_101_lines_is_found(self):
         body = "  int x;\n" * 99
         (self.root / "src/hearth/base/long.cpp").write_text("void f() {\n" + body + "}\n")

@@ -125,6 +125,7 @@ cmd_lint() {
   stage "lengths" python3 tools/check_length.py
   stage "map" python3 tools/check_map.py
   stage "names in the developers' pages" python3 tools/check_names.py
+  stage "sources open with what they are" python3 tools/check_openings.py
   build_preset release
   # Told, not held: what it takes depends on who else uses the machine.
   STAGE_SHOW=1 stage "build time" told_build_times

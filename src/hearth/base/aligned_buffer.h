@@ -15,13 +15,14 @@ class AlignedBuffer {
   // From this size on a buffer asks for huge pages.
   static constexpr std::size_t kHugeFrom = std::size_t{4} << 20;
 
-  // What is kept for a long time and read often lies beside others of its kind
-  // on huge pages from this size on (huge_pieces.h).
+  // From this size on, a buffer that is kept for a long time and read often is
+  // placed beside others of its kind on huge pages (huge_pieces.h).
   enum class Kept : unsigned char { any_time, long_time };
   static constexpr std::size_t kPieceFrom = std::size_t{64} << 10;
 
   AlignedBuffer() = default;
-  // What a buffer of that size takes and is charged.
+  // The bytes that a buffer of that size really takes, which is what it is
+  // charged.
   static std::size_t taken(std::size_t bytes);
   // Zero-filled. Throws OutOfMemory when budget or system refuse.
   AlignedBuffer(MemoryZone zone, std::size_t bytes, Kept kept = Kept::any_time);

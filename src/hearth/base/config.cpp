@@ -81,7 +81,7 @@ void check_number(const YamlNode& node, const Field& field, double value) {
   if (c.number && !c.number(value)) reject(node, field, c.must_be);
 }
 
-// 3e-4, 1_000_000 and the like; nothing on anything else.
+// Reads numbers such as 3e-4 and 1_000_000; returns nothing for anything else.
 std::optional<double> read_number(const YamlNode& node) {
   if (node.kind != YamlNode::Kind::kScalar || node.quoted) return std::nullopt;
   std::string text = node.scalar;

@@ -54,7 +54,8 @@ Constraint required(Constraint also = {});
 // --resume continues; any constraint beside it. No field may unless it says so.
 Constraint may_change(Constraint also = {});
 
-// One leaf of a config, typed away.
+// One value of a config behind functions, so that code which lists or sets
+// fields need not know its type.
 struct Field {
   std::string path;  // optim.lr
   std::string type;  // number, integer, word, true/false, list of ..., YAML

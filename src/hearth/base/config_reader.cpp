@@ -1,3 +1,4 @@
+// ConfigReader: recipes and overrides on their way into a config.
 #include <algorithm>
 #include <cctype>
 

@@ -33,13 +33,13 @@ class EffortError : public UsageError {
   Reason reason_;
 };
 
-// For one thread at a time; only the flag may be set from another.
+// Only one thread at a time may use it; the flag alone may be set from another.
 class Effort {
  public:
   using Clock = std::chrono::steady_clock;
   using Flag = std::shared_ptr<const std::atomic<bool>>;
-  // What those who give none get: a second or two, far more than an honest
-  // request takes.
+  // The budget where the caller gives none: a second or two of work, far more
+  // than an honest request takes.
   static constexpr std::uint64_t kMost = 20'000'000;
 
   explicit Effort(std::uint64_t most = kMost) : left_(most) {}
@@ -60,7 +60,7 @@ class Effort {
     unseen_ += units;
     if (unseen_ >= kLookEvery) look();
   }
-  // Looks at clock and flag now.
+  // Checks the clock and the flag now, and throws as spend() does.
   void look();
   std::uint64_t left() const { return left_; }
 

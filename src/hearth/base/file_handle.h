@@ -17,8 +17,8 @@ class FileHandle {
       const char* action,
       int mode = 0644
   );
-  // A file that was not there before, to write; nothing where the name is
-  // taken.
+  // Creates a file and opens it to write; returns nothing where a file of that
+  // name exists.
   static std::optional<FileHandle> create_new(
       const std::string& path,
       int mode = 0644

@@ -1,3 +1,4 @@
+// Files: mapped, read, written whole or not at all, and named while unfinished.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #pragma once
-// A borrowed callable: two pointers, no allocation. The callee must not keep
-// it beyond the call it was passed to.
+// A reference to something that can be called: two pointers, no allocation. The
+// callee must not keep it beyond the call it was passed to.
 #include <memory>
 #include <type_traits>
 #include <utility>

@@ -18,9 +18,9 @@ std::byte* map_huge(std::size_t bytes) noexcept;
 
 // 64-byte aligned and zero; null when the system refuses. From any thread.
 std::byte* take_huge_piece(std::size_t bytes) noexcept;
-// The same address and size.
+// Takes the address and the size of one take_huge_piece().
 void free_huge_piece(std::byte* piece, std::size_t bytes) noexcept;
-// Stretches that hold a piece, for tests.
+// How many stretches hold a piece, for tests.
 std::size_t huge_stretches() noexcept;
 
 }  // namespace hearth

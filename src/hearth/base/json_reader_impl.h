@@ -14,7 +14,7 @@ namespace hearth {
 
 class JsonReader {
  public:
-  // Where the text goes wrong, one behind the last byte that was read.
+  // Where the text stops being JSON: one behind the last byte that was read.
   std::size_t error_at = 0;
   std::string error;
 

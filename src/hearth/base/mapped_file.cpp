@@ -17,7 +17,8 @@
 namespace hearth {
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  // A pipe nobody writes to is not waited at: it cannot be mapped anyway.
+  // Opening must not wait for a writer where the path is a pipe; a pipe cannot
+  // be mapped anyway.
   const FileHandle file = FileHandle::open(path, O_RDONLY | O_NONBLOCK, "open");
   struct stat info{};
   if (fstat(file.get(), &info) != 0) throw IoError::from_errno("read", path);

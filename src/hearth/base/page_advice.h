@@ -6,12 +6,14 @@
 
 namespace hearth {
 
-// They will be read soon: the system begins to.
+// Tells the system that these bytes will be read soon, so that it begins to
+// read them from the disk.
 void expect_pages(std::span<const std::byte> mapped);
-// Reads them and puts them into this process's memory at once, rather than at
-// each first use.
+// Reads these bytes and maps them into this process's memory at once, rather
+// than at each first use.
 void map_pages(std::span<const std::byte> mapped);
-// They leave this process's memory, and come back when they are read again.
+// Takes these pages out of this process's memory; they come back when they are
+// read again.
 void drop_pages(std::span<const std::byte> mapped);
 
 // How many of these bytes lie in memory now, this process's or not.

@@ -28,7 +28,8 @@ std::optional<std::string> nearest(
     std::string_view word,
     std::span<const std::string> known
 ) {
-  // Nobody means a word of so many letters, and comparing takes their square.
+  // No command or key is this long, and the time to compare two words grows
+  // with the square of their length.
   constexpr std::size_t kLongest = 256;
   if (word.size() > kLongest) return std::nullopt;
   // A third of the letters may differ, but always one.

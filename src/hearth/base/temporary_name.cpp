@@ -68,7 +68,8 @@ FileHandle create_temporary(const std::string& path, int mode) {
   for (int i = 0; i < kTries; ++i) {
     auto file = FileHandle::create_new(temporary_name(path), mode);
     if (!file) continue;
-    // Without locks nobody cleans up while the file is young.
+    // Where the file system has no locks, remove_unfinished() leaves young
+    // files alone.
     (void)flock(file->get(), LOCK_EX | LOCK_NB);
     return std::move(*file);
   }

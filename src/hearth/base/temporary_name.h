@@ -13,8 +13,8 @@ std::string temporary_name(std::string_view path);
 // Whether the name is one of those, of this version or an earlier one.
 bool is_temporary_name(std::string_view name);
 
-// A new file beside path that only this process has, locked while it is open:
-// whoever cleans up can tell that somebody writes it.
+// A new file beside path that only this process has. It stays locked while it
+// is open, which tells a process that cleans up that somebody is writing it.
 FileHandle create_temporary(const std::string& path, int mode = 0644);
 // Whether a process has the file open that create_temporary() made. True also
 // where the file system knows no locks.

@@ -68,7 +68,7 @@ struct ThreadPool::State {
     }
   }
 
-  // Returns when epoch differs from seen.
+  // Waits until epoch differs from seen, which means that there is a job.
   void wait_for_job(unsigned seen) {
     for (int i = 0; i < kSpins; ++i) {
       if (epoch.load(std::memory_order_acquire) != seen) return;

@@ -1,3 +1,4 @@
+// How many cores this process may run on, on Linux.
 #include <algorithm>
 #include <thread>
 

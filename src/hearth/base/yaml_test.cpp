@@ -41,7 +41,8 @@ TEST(Yaml, ErrorsSayFileAndLine) {
 TEST(Yaml, HostileDocumentsAreRefused) {
   EXPECT_NE(error_of(std::string(500, '[')), "");
   EXPECT_NE(error_of(std::string("a: 1\0b", 6)), "");
-  // Aliases that double at every line: small text, billions of values.
+  // Each line has two aliases of the line before: a small text that stands for
+  // billions of values.
   std::string bomb = "a0: &a0 [x, x]\n";
   for (int i = 1; i < 30; ++i) {
     bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" +

@@ -15,7 +15,8 @@ double CaseContext::gops(std::string_view dtype) const {
   double best = 0;
   for (const kernels::Table* table : kernels::usable_tables()) {
     best = std::max(best, rate(dtype, table->isa));
-    // Where that is faster, bf16 is widened.
+    // On machines where it is faster, bf16 products are computed after widening
+    // to float32.
     if (dtype == "bf16") best = std::max(best, rate("fp32", table->isa));
     if (table == &kernels::best()) break;
   }

@@ -11,7 +11,7 @@
 
 namespace hearth::bench {
 
-// What cases are built against: the machine's peaks where they were measured.
+// What cases are built with: the machine's peaks where they were measured.
 struct CaseContext {
   std::optional<hardware::Peaks> peaks;
   bool with_peers = false;
@@ -19,10 +19,10 @@ struct CaseContext {
   std::string peer_variants = "bf16-compile-tuned";
   std::uint64_t seed = 0;
   std::size_t last_cache_bytes = 0;
-  // What the infer cases run instead of the models of .deps/bench; may be
+  // The models of the infer cases instead of those in .deps/bench; may be
   // empty.
   std::vector<std::string> models;
-  // What the tokenizer cases use instead of generated ones; may be empty.
+  // The files of the tokenizer cases instead of generated ones; may be empty.
   std::string tokenizer, text;
 
   // The processor's peak in the case's unit; 0 where it was not measured. Of

@@ -1,3 +1,4 @@
+// How fast the disk is read, past the page cache.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

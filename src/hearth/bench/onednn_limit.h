@@ -1,4 +1,5 @@
 #pragma once
+// A limit on oneDNN, for peers that run it.
 namespace hearth::bench {
 
 // Keeps oneDNN, in this process and in those it starts (PyTorch), from AMX

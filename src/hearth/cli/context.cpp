@@ -1,3 +1,4 @@
+// What every command shares: its output, its notes, its parsed words.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -37,7 +38,8 @@ void install_sinks(const CommonFlags& flags) {
 
 void check_arrived(bool arrived) {
   if (arrived) return;
-  // What was done is done: a command that is run again may not do it twice.
+  // The command's work is done: running it again for the lost output may do
+  // that work twice.
   throw IoError(IoError::from_errno("write to", "standard output").what());
 }
 

@@ -14,7 +14,7 @@ namespace hearth::cli {
 // at; "-" is always there. `what` is the noun of the message, such as
 // "tokenizer".
 void require_input(const std::string& path, std::string_view what);
-// The same for what must not be a folder.
+// As require_input(), for a path that must not be a folder.
 void require_input_file(const std::string& path, std::string_view what);
 // Throws UsageError when what is at the path cannot be looked at: a folder that
 // may not be searched, links in a circle. That nothing is there is no error.

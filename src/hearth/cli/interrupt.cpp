@@ -18,7 +18,7 @@ std::atomic<const char*> g_said{nullptr};
 int g_guards = 0;
 Handler g_before_int = SIG_DFL, g_before_term = SIG_DFL;
 
-// In a signal handler: atomics and write() alone.
+// Runs in a signal handler, so it uses only atomics and write().
 void note_signal(int signal) {
   if (g_interrupted.exchange(true)) {
     std::signal(signal, SIG_DFL);

@@ -177,7 +177,7 @@ void run(Context& context, std::vector<std::string> words) {
   command->run(context, words);
 }
 
-// As a document, or on stderr where stdout takes none.
+// Reports an error as a JSON document, or on stderr where stdout takes none.
 int report(
     ExitCode code,
     const std::string& what,

@@ -1,4 +1,5 @@
 #pragma once
+// The version of this binary.
 #include <string>
 
 namespace hearth::cli {

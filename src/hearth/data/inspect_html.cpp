@@ -1,3 +1,4 @@
+// What is inside a data set, as a page.
 #include <fmt/format.h>
 
 #include "hearth/data/inspect.h"

@@ -1,3 +1,4 @@
+// What is inside a data set, for a terminal and as JSON.
 #include <fmt/format.h>
 
 #include "hearth/base/units.h"

@@ -45,8 +45,8 @@ struct PreparedData {
   // The token cache's folder: TokenCache opens it, sets(Split::kTrain) and
   // sets(Split::kValid) are its splits, one set a source.
   std::string cache;
-  // What Tokenizer::load takes: the recipe's own path or, when the tokenizer
-  // was trained, `cache`, which then holds a copy of it.
+  // The path for Tokenizer::load(): the recipe's own or, when the tokenizer was
+  // trained, `cache`, which then holds a copy of it.
   std::string tokenizer;
   bool tokenizer_trained = false;
   // Files, synthetic ones included, as loader_config wants them.

@@ -158,7 +158,8 @@ void read_caches(const FileReader& read, Cpu& cpu) {
     if (trim(*level) == "1" && type == "Data") cpu.l1d_bytes = bytes;
     if (trim(*level) == "2") cpu.l2_bytes = bytes;
     if (trim(*level) == "3") {
-      // One cache serves some processors; the machine has as many as needed.
+      // A cache is shared by some processors; the machine has as many of it as
+      // that takes.
       const int sharers =
           count_cpu_list(read(folder + "shared_cpu_list").value_or(""));
       const int copies =

@@ -15,7 +15,8 @@ struct CachedModel {
   std::string missing;  // the first thing that is not there
 
   bool whole() const { return missing.empty(); }
-  // All but a tokenizer is there, which not every use needs.
+  // Whether the model's files are there, except perhaps a tokenizer, which not
+  // every use needs.
   bool has_model() const { return !path.empty(); }
 };
 

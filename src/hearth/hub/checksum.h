@@ -26,7 +26,7 @@ class Checksum {
   std::unique_ptr<State> state_;
 };
 
-// Of a file that is there.
+// The checksum of a whole file.
 std::string checksum_of_file(
     const std::string& path,
     std::string_view oid,

@@ -16,8 +16,8 @@ bool is_success(const net::HttpHead& head) {
   return head.status == 200 || head.status == 206;
 }
 
-// Where the hub redirects to, an address is signed and runs out: a refusal
-// there means to ask the hub again.
+// The addresses that the hub redirects to are signed and expire: a refusal
+// there means that the hub must be asked again.
 [[noreturn]] void throw_storage_status(
     const net::HttpHead& head,
     const net::Url& url

@@ -56,7 +56,8 @@ class Puller {
       events_.planned(out_);
     }
     if (options_.dry_run) return std::move(out_);
-    // With every file here a cache that may only be read will do.
+    // Where every file is here already, a cache that cannot be written to will
+    // do.
     if (std::ranges::any_of(out_.files, std::not_fn(&PulledFile::was_here))) {
       cache_.prepare();
       check_space();
@@ -98,7 +99,7 @@ class Puller {
     for (PulledFile& file : out_.files) look_at(file);
   }
 
-  // Of several names with the same bytes one is fetched.
+  // Several names may have the same bytes: they are fetched once.
   void look_at(PulledFile& file) {
     const RemoteFile& remote = file.remote;
     out_.bytes += *remote.size;

@@ -13,9 +13,10 @@ struct RepoName {
   std::string revision = "main";
 
   std::string id() const { return org + "/" + name; }
-  // As it is typed: ORG/NAME, with @REV where it is not main.
+  // The name as it is typed: ORG/NAME, with @REV where it is not main.
   std::string text() const;
-  // Of the cache that Hugging Face's tools share: models--ORG--NAME.
+  // The folder's name in the cache that Hugging Face's tools share:
+  // models--ORG--NAME.
   std::string folder() const { return "models--" + org + "--" + name; }
 };
 
@@ -24,7 +25,7 @@ RepoName parse_repo_name(std::string_view text);
 
 // "hf:" before a name: a model of the hub rather than a path.
 bool is_hub_reference(std::string_view text);
-// The same of text with its "hf:".
+// Reads a name that begins with "hf:".
 RepoName parse_hub_reference(std::string_view text);
 
 // 40 lower-case hexadecimal digits: a commit, and the name of a git blob.

@@ -1,4 +1,5 @@
 #pragma once
+// How a model that was made for embeddings wants them pooled.
 #include <string>
 
 #include "hearth/infer/pooling.h"

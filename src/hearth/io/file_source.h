@@ -18,7 +18,7 @@ class FileSource {
   virtual double header_seconds() const { return 0; }
 };
 
-// The same of any source; false and 0 where it is no FileSource.
+// Asks any source the same; false and 0 where it is no FileSource.
 bool is_plain(const ModelSource& source, const TensorInfo& tensor);
 double header_seconds(const ModelSource& source);
 

@@ -1,3 +1,4 @@
+// AtomicFolder: a folder that appears when it is whole.
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>

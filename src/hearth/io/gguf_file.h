@@ -27,11 +27,11 @@ class GgufFile {
  public:
   // Throws IoError or FormatError, one line with file and offset.
   explicit GgufFile(const std::string& path);
-  // The same over bytes in memory, which must outlive the file.
+  // A file whose bytes are in memory; they must outlive it.
   GgufFile(std::span<const std::byte> bytes, const std::string& name);
 
   const GgufMetadata& metadata() const { return metadata_; }
-  // In the order of the file.
+  // The tensors in the order of the file.
   std::span<const GgufTensor> tensors() const { return tensors_; }
   std::span<const std::byte> bytes(const GgufTensor& tensor) const {
     return bytes_.subspan(tensor.offset, tensor.bytes);

@@ -41,7 +41,7 @@ class GgufMetadata {
   const std::map<std::string, Value, std::less<>>& all() const {
     return values_;
   }
-  // As the header has it, not yet held against anything.
+  // The number in the header, not yet checked.
   std::uint64_t tensor_count() const { return tensor_count_; }
   // Where the key-value part ends and the tensor list begins.
   std::size_t end() const { return end_; }

@@ -11,7 +11,7 @@
 namespace hearth::io {
 
 std::shared_ptr<const ModelSource> open_gguf(const std::string& path);
-// The same over bytes in memory, which must outlive the model.
+// A model whose bytes are in memory; they must outlive it.
 std::shared_ptr<const ModelSource> open_gguf(
     std::span<const std::byte> bytes,
     const std::string& name

@@ -7,7 +7,8 @@
 
 namespace hearth::io {
 
-// In quotes, control characters escaped, cut where it would fill the screen.
+// The name in quotes, control characters escaped, cut where it would fill the
+// screen.
 inline std::string in_quotes(std::string_view name) {
   constexpr std::size_t kMost = 100;
   if (name.size() <= kMost) return fmt::format("{:?}", name);

@@ -41,7 +41,8 @@ class ModelSource {
   virtual ~ModelSource() = default;
 
   virtual const std::string& path() const = 0;
-  // As config.json has it; a GGUF file's metadata under the same keys.
+  // The model's config as config.json has it; a GGUF file's metadata under the
+  // same keys.
   virtual const Json& config() const = 0;
   // An empty object where there is none.
   virtual const Json& generation_config() const = 0;

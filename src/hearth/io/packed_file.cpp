@@ -170,7 +170,7 @@ std::vector<double> PackedFile::verify(ThreadPool& pool) const {
     begin = std::min(begin, table_begin_);
     return bytes_.subspan(begin, std::min(kBlock, table_begin_ - begin));
   };
-  // In memory there is nothing to ask for.
+  // Bytes that are in memory need not be read ahead.
   const bool mapped = !file_.bytes().empty();
   for (std::size_t b = 0; mapped && b < kAhead; ++b) {
     expect_pages(part_at(b * kBlock));

@@ -36,7 +36,7 @@ class PackedFile {
   // Reads and checks the table; the entries' bytes are only mapped. Throws
   // IoError or FormatError, one line that names the file.
   static std::shared_ptr<const PackedFile> open(const std::string& path);
-  // The same over bytes in memory, which must outlive it.
+  // A file whose bytes are in memory; they must outlive it.
   PackedFile(std::span<const std::byte> bytes, std::string name);
   explicit PackedFile(MappedFile file);
 

@@ -19,7 +19,8 @@ struct PeftConfig {
   std::vector<std::string> targets;
   std::string target_pattern;
   std::vector<std::string> modules_to_save;
-  // Of modules whose name ends in the key; the rest have rank and alpha.
+  // Ranks of modules whose name ends in the key; the other modules have rank
+  // and alpha.
   std::map<std::string, std::int64_t> rank_pattern;
   std::map<std::string, double> alpha_pattern;
   bool use_dora = false, use_rslora = false;

@@ -205,8 +205,8 @@ void SafetensorsFile::read_header() {
   check_order(begin);
 }
 
-// One after the other, no byte in two tensors and none in no tensor: what the
-// format's own library asks for.
+// Tensors must lie one after the other, with no byte in two of them and none
+// outside: the format's own library asks for it.
 void SafetensorsFile::check_order(std::size_t data_begin) const {
   std::vector<const TensorInfo*> order;
   for (const TensorInfo& t : tensors_) order.push_back(&t);

@@ -22,7 +22,7 @@ class SafetensorsFile {
  public:
   // Throws IoError or FormatError, one line with file and offset.
   static std::shared_ptr<const SafetensorsFile> open(const std::string& path);
-  // The same over bytes in memory, which must outlive the file.
+  // A file whose bytes are in memory; they must outlive it.
   SafetensorsFile(std::span<const std::byte> bytes, std::string name);
   explicit SafetensorsFile(MappedFile file);
 
@@ -32,9 +32,10 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const {
     return metadata_;
   }
-  // For a TensorInfo of this file. Aligned as the writer chose, often not.
+  // The bytes of a tensor of this file. Aligned as the writer chose, often not.
   std::span<const std::byte> bytes(const TensorInfo& tensor) const;
-  // Its pages leave this process's memory until they are read again.
+  // Takes the tensor's pages out of this process's memory; they come back when
+  // they are read again.
   void release(const TensorInfo& tensor) const {
     file_.advise(MappedFile::Access::kDone, tensor.offset, tensor.bytes);
   }

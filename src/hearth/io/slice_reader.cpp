@@ -59,7 +59,7 @@ std::string_view name_of(ReadMode mode) {
 }
 
 struct SliceReader::State {
-  // One place of the ring: the slice it holds, or is to hold.
+  // One place of the ring: the slice that it holds or will hold.
   struct Slot {
     enum class Phase : unsigned char { free, reading, ready };
     AlignedBuffer memory;

@@ -48,7 +48,7 @@ class TokenShard {
   // Checks structure: sizes, counts, preamble and trailer. What is inside the
   // tables is checked when it is used, or all at once by verify().
   explicit TokenShard(const std::string& path);
-  // The same over bytes in memory, which must outlive the shard.
+  // A shard whose bytes are in memory; they must outlive it.
   TokenShard(std::span<const std::byte> bytes, std::string name);
 
   const TokenShardInfo& info() const { return info_; }

@@ -1,3 +1,4 @@
+// TokenShardWriter: documents to a shard file.
 #include <cstring>
 #include <limits>
 

@@ -1,3 +1,4 @@
+// The tables that were compiled in, and which of them this processor runs.
 #include <array>
 #include <string>
 #include <vector>

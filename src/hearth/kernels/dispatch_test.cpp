@@ -1,3 +1,4 @@
+// Which table is chosen, and what an unknown name says.
 #include <cstdlib>
 #include <vector>
 

@@ -1,3 +1,4 @@
+// Gates, forward and backward, for one instruction set.
 #include "hearth/kernels/activation_impl.h"
 #include "hearth/kernels/gate.h"
 

@@ -1,3 +1,4 @@
+// What an x86-64 processor can run.
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// The table of one instruction set.
 #include "hearth/kernels/isa.h"
 #include "hearth/kernels/probe.h"
 #if defined(__AMX_TILE__)

@@ -30,8 +30,8 @@ using Handle = std::unique_ptr<CURL, FreeBy<curl_easy_cleanup>>;
 using Handles = std::unique_ptr<CURLM, FreeBy<curl_multi_cleanup>>;
 using Lines = std::unique_ptr<curl_slist, FreeBy<curl_slist_free_all>>;
 
-// One a thread: its connections and the system's certificates, whose reading
-// takes longer than a handshake, serve the next request too.
+// One handle for each thread: its connections, and the system's certificates,
+// which take longer to read than a handshake, serve the next request too.
 CURLM* connections() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   thread_local const Handles mine(curl_multi_init());
@@ -103,7 +103,7 @@ class Exchange {
   void add_header(const std::string& line) {
     curl_slist* longer = curl_slist_append(headers_.get(), line.c_str());
     if (longer == nullptr) throw Error("[net.http_fetch] no memory is left");
-    // Its head stays the same from the first line on.
+    // curl_slist_append() returns the same head after the first line.
     if (headers_ == nullptr) headers_.reset(longer);
   }
 

@@ -257,7 +257,8 @@ TEST(HttpFetch, SaysThatNobodyListens) {
   }
 }
 
-// Others go through the proxy of the environment, this machine never does.
+// Other hosts are reached through the environment's proxy, this machine never
+// is.
 TEST(HttpFetch, TakesTheEnvironmentsProxy) {
   std::string asked;
   Server proxy([&](int connection, const std::string& head) {

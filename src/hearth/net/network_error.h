@@ -1,4 +1,5 @@
 #pragma once
+// The error of a network that failed.
 #include <optional>
 #include <string>
 

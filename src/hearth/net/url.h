@@ -16,9 +16,9 @@ struct Url {
 
   // Scheme, host and port: who is asked. A token belongs to one of these.
   std::string origin() const;
-  // As the Host header has it.
+  // Host and port as the Host header has them.
   std::string authority() const;
-  // For messages: without the query, which may hold a signature.
+  // The URL for messages: without the query, which may hold a signature.
   std::string shown() const;
   bool is_loopback() const;
 };

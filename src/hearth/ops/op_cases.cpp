@@ -1,3 +1,4 @@
+// The table of op cases: what each case file offers, joined.
 #include <cmath>
 
 #include "hearth/base/random.h"

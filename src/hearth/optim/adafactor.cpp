@@ -1,3 +1,4 @@
+// Adafactor as an update rule.
 #include "hearth/ops/adafactor_step/device.h"
 #include "hearth/optim/update_rule.h"
 

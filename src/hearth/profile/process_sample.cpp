@@ -31,8 +31,8 @@ void read_memory(ProcessSample& s) {
   s.anonymous = (resident - shared) * page;
 }
 
-// Of the control group this process is in, where it has its own; else of the
-// machine, on which others may be the ones that wait.
+// The pressure file of this process's control group, where it has its own; else
+// of the machine, where other processes may be the ones that wait.
 std::string find_pressure_file() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

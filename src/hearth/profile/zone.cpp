@@ -33,7 +33,7 @@ struct Sum {
   std::int64_t count = 0, total = 0, self = 0;
 };
 
-// One thread's part. Its mutex is contended only while a report is made.
+// The events of one thread. Its mutex is contended only while a report is made.
 struct ThreadLog {
   std::mutex mutex;
   int id = 0;

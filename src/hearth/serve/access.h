@@ -8,9 +8,10 @@
 
 namespace hearth::serve {
 
-// What the Host header may be. A page of another site whose name was pointed
-// here (DNS rebinding) has its own name there: where no key keeps it out, only
-// names that are known may stand there, and addresses, which nobody can point.
+// Which Host headers are accepted. A page of another site whose name was
+// pointed at this machine (DNS rebinding) sends its own name. Without a key to
+// keep it out, only known names are accepted, and addresses, which nobody can
+// point elsewhere.
 enum class HostRule : unsigned char { loopback, addresses, any };
 
 struct AccessRules {
@@ -29,8 +30,8 @@ void check_key(const AccessRules& rules, const HttpRequest& request);
 void check_encoding(const HttpRequest& request);
 void check_json_type(const HttpRequest& request);
 
-// What a browser must be told so that a named origin may read the answer;
-// nothing for others.
+// The headers that let a browser give the answer to a page of a named origin;
+// none for other origins.
 HttpHeaders cors_headers(const AccessRules& rules, const HttpRequest& request);
 
 }  // namespace hearth::serve

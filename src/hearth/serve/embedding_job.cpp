@@ -59,8 +59,8 @@ void EmbeddingJob::start() {
   });
 }
 
-// As many as may be under way; fewer where the engine has no room, which is no
-// fault while there are others to wait for.
+// Submits as many texts as may run at once; fewer where the engine has no room,
+// which is no error while others of this request still run.
 void EmbeddingJob::submit_more() {
   while (submitted_ < parts_.size() && under_way_ < plan_.at_once) {
     const std::size_t index = submitted_;

@@ -44,7 +44,7 @@ class EmbeddingJob : public RunningJob,
     std::string vector;  // as the answer has it
   };
 
-  // All with the mutex held.
+  // The caller of these holds the mutex.
   void submit_more();
   void hear(std::size_t index, const infer::Event& event);
   void keep(Part& part, std::vector<float> vector);

@@ -53,7 +53,7 @@ void GenerationJob::start(Effort* effort) {
     if (plan_.stream) begin_stream();
     for (Choice& choice : choices_) {
       const auto echo = echo_of(choice);
-      // With log probabilities the text waits for them.
+      // With log probabilities, the prompt's text is sent together with them.
       if (echo && !plan_.log_probs) add_text(choice, echo->text);
     }
   }
@@ -155,7 +155,8 @@ std::shared_ptr<const PromptEcho> GenerationJob::echo_of(
   )];
 }
 
-// For all choices of this prompt, some of which may have run ahead.
+// Gives the prompt's scores to all choices of this prompt, some of which may
+// have tokens already.
 void GenerationJob::hear_prompt(std::size_t index, const infer::Event& event) {
   if (failed_ || !plan_.log_probs) return;
   const auto scores = std::make_shared<const Tokens>(event.prompt);
@@ -300,7 +301,8 @@ void GenerationJob::finish_whole() {
   HttpAnswer answer{
       200, with(host_.headers, "Content-Type", "application/json"), {}
   };
-  // What fits one piece has a length; the rest is made as it is taken.
+  // An answer that fits one piece is sent with a length; a longer one is
+  // written as the client reads it.
   if (!writer->next(answer.body)) {
     share_.reset();
     return reply_->send(answer);
@@ -316,7 +318,7 @@ void GenerationJob::finish_whole() {
   );
 }
 
-// Of a stream that has begun, the error is its last event.
+// In a stream that has begun, the error is the last event.
 void GenerationJob::fail(
     const ApiError& error,
     std::atomic<std::uint64_t>& counter

@@ -21,17 +21,18 @@
 
 namespace hearth::serve {
 
-// What a request became: one request to the engine a choice.
+// What the engine is asked for: one request for each choice.
 struct JobPlan {
   AnswerHead head;
   bool stream = false, include_usage = false;
   bool log_probs = false, token_ids = false;
   int choices_per_prompt = 1;
   std::vector<infer::Request> requests;
-  // What the texts of each prompt begin with; none: with nothing.
+  // The prompts that the answers repeat ("echo"); empty where they repeat none.
   std::vector<std::shared_ptr<const PromptEcho>> echoes;
-  // For each choice the one whose request scores their prompt; none: each its
-  // own. One that makes no token and does not score is not run at all.
+  // For each choice, the choice whose request scores their common prompt;
+  // empty: each scores its own. A choice that makes no token and scores nothing
+  // is not run.
   std::vector<std::size_t> scored_by;
   // Calls are looked for in this form; none: the text is only text.
   infer::ToolForm tool_form = infer::ToolForm::none;
@@ -74,7 +75,7 @@ class GenerationJob : public RunningJob,
     bool copy = false;  // says what another one says
     bool scored = false, ended = false;
     bool called_once = false;  // and was asked to end for that
-    // What came before its prompt was scored.
+    // Events that arrived before the prompt was scored.
     std::vector<infer::Event> early;
     int made = 0;
     Clock::time_point first_token, last_token;
@@ -99,10 +100,10 @@ class GenerationJob : public RunningJob,
   bool ended_well(const Choice& choice, const infer::Event& event);
   void finish_choice(Choice& choice, const infer::Event& event);
   void add_text(Choice& choice, std::string_view text);
-  // What a reader of calls made of a piece of text.
+  // Adds what the reader of tool calls made of a piece of text.
   void add_parts(Choice& choice, const infer::ToolText& parts);
   void add_call(Choice& choice, const infer::ToolCall& call);
-  // Of a stream; the whole has what was told so far.
+  // Adds a piece of a call to a stream.
   void add_piece(Choice& choice, const infer::ToolCallPiece& piece);
   void end_after_call(Choice& choice);
   void write(std::string_view event);

@@ -1,6 +1,6 @@
 #pragma once
-// A name for each key that says nothing about it: prompts are kept under these
-// names, so that no key finds what another one asked.
+// A scope for each key, named so that the name tells nothing about the key.
+// Prompts are kept by scope, so that no key finds what another one asked.
 #include <string>
 #include <string_view>
 

@@ -10,7 +10,7 @@ namespace hearth::serve {
 
 class KeyShares {
  public:
-  // At most so many of each; 0: any number.
+  // At most so many texts of each key at once; 0: any number.
   explicit KeyShares(std::size_t most);
 
   // Some texts of one key, given back with the object.
@@ -19,7 +19,7 @@ class KeyShares {
   // Throws ApiError 429 where that would be too many, or 400 where they can
   // never be so few.
   SharePtr take(const std::string& owner, std::size_t texts);
-  // So many in place of those that it has.
+  // Changes the number of texts in a share.
   void resize(Share& share, std::size_t texts);
 
  private:

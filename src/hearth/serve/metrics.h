@@ -65,8 +65,8 @@ std::string metric_text(
 // Bytes this process holds in memory; 0 where the system does not say.
 std::uint64_t resident_bytes();
 
-// Of this process, under the names that Prometheus' clients use; lines whose
-// value the system does not say are left out.
+// Metrics of this process, by the names that Prometheus' clients use; values
+// that the system does not tell are left out.
 std::string process_metrics_text();
 // Seconds since 1970 when it was started; 0 where the system does not say.
 double process_start_seconds();

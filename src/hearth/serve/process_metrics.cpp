@@ -1,3 +1,4 @@
+// Metrics of the process itself, by the names that Prometheus uses.
 #include <filesystem>
 
 #include <sys/resource.h>
@@ -18,7 +19,8 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Both systems list them there; one of them is open to read the list.
+// Both systems list a process's descriptors in this folder; one descriptor is
+// the one that reads the list.
 double open_files() {
   std::error_code failed;
   double count = -1;

@@ -1,3 +1,4 @@
+// When this process was started, on Linux.
 #include <fstream>
 #include <string>
 

@@ -1,3 +1,4 @@
+// How much memory this process holds, on Linux.
 #include <fstream>
 
 #include <unistd.h>

@@ -18,7 +18,8 @@ enum class Route : unsigned char {
   embeddings,
 };
 
-// Those that a model answers; they take POST, the others GET.
+// Whether the route is answered by a model; such routes take POST, the others
+// GET.
 bool asks_model(Route route);
 
 struct RouteMatch {

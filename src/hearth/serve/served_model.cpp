@@ -92,7 +92,7 @@ infer::Request engine_request(
   return out;
 }
 
-// What the engine would refuse too, but without the name of the option.
+// The engine would refuse these too, but without the name of the option.
 void check_ids(const ServedModel& model, const infer::Request& request) {
   const int limit = model.engine->vocabulary();
   const auto check = [&](std::int32_t id, const char* param) {
@@ -117,7 +117,7 @@ void check_length(
 ) {
   const int limit = model.engine->limit();
   const auto tokens = request.prompt.size();
-  // One that asks for no new token may fill the context.
+  // A request for no new token may fill the whole context.
   const auto room =
       static_cast<std::size_t>(request.max_tokens == 0 ? limit : limit - 1);
   if (tokens <= room) return;
@@ -171,7 +171,8 @@ void add_choices(
   }
 }
 
-// Of the schemas of tools: one that says "strict" is held strictly anyway.
+// Options for the schemas of tools; a tool that says "strict" is held strictly
+// anyway.
 text::GrammarOptions options_of(const ChatRequest& request) {
   return {.strict = request.strict, .effort = request.effort};
 }
@@ -217,7 +218,7 @@ void add_strict_tools(
   );
 }
 
-// Either a call or text in the form that was asked for.
+// The answer is either a call or text in the requested format.
 void add_formed_answer(
     const ChatRequest& request,
     infer::Request& asked,
@@ -266,8 +267,8 @@ PromptEcho echo_of_ids(const ServedText& text, const TokenIds& ids) {
   return {.text = text.tokenizer()->decode(ids, true), .tokens = ids.size()};
 }
 
-// What is said about a prompt is the same for all choices of it, and for those
-// of a prompt that is equal: the first of them has it worked out.
+// A prompt's scores are the same for all choices of it and for equal prompts:
+// the first of them computes them.
 void share_scores(JobPlan& plan) {
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     const auto same = std::ranges::find(
@@ -279,7 +280,7 @@ void share_scores(JobPlan& plan) {
   }
 }
 
-// More than can ever wait would be refused each time anew.
+// A request with more texts than can ever wait would be refused each time.
 void check_choices(const ServedModel& model, const JobPlan& plan) {
   const std::size_t most = model.engine->most_at_once();
   if (plan.requests.size() <= most) return;

@@ -1,5 +1,5 @@
 #pragma once
-// What the server can run, and what a request asks of it.
+// The models that the server offers, and what a request asks of the engine.
 #include <memory>
 #include <string>
 #include <vector>

@@ -25,8 +25,8 @@ std::size_t longest_token(const text::Tokenizer& tokenizer) {
   return longest;
 }
 
-// What a template refuses is about what the client sent. Where the template
-// lies is none of its business.
+// A template's error is about what the client sent; the path of the template's
+// file is not told to the client.
 template <class Body>
 auto in_template(Body body) {
   try {
@@ -88,8 +88,7 @@ std::vector<Suspect> suspects_of(
     );
   };
   add_key("tool_calls", chat.mentions("tool_calls"));
-  // Who speaks, and what was thought before earlier answers, many templates
-  // leave out on purpose.
+  // Many templates leave out names and earlier reasoning on purpose.
   if (!request.strict) return out;
   // Tools have names too, so that the word alone says nothing.
   add_key("name", false);
@@ -137,7 +136,8 @@ std::string rendered(
   );
 }
 
-// What changes nothing when it is left out was never going to reach the model.
+// Something whose removal leaves the rendered text unchanged would never have
+// reached the model.
 void check_all_is_read(
     const ChatRequest& request,
     const text::ChatTemplate& chat,
@@ -155,7 +155,7 @@ void check_all_is_read(
   if (unread) refuse_unread(fmt::format("messages[{}].content", *unread));
 }
 
-// What the template makes of all of it.
+// The rendered text of a request whose parts were all read.
 std::string read_text(
     const ChatRequest& request,
     const text::ChatTemplate& chat

@@ -35,8 +35,8 @@ class ServedText {
   // so many tokens cannot hold.
   TokenIds chat_ids(const ChatRequest& request, int most_tokens) const;
   TokenIds raw_ids(const std::string& prompt, int most_tokens) const;
-  // A text that nothing follows: with what the tokenizer puts behind it, too.
-  // `where` is what the request calls it.
+  // A text that is complete: with the ids that the tokenizer puts behind a
+  // text, too. `where` is the name of the text in the request.
   TokenIds whole_ids(
       const std::string& text,
       int most_tokens,

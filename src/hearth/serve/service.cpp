@@ -144,7 +144,8 @@ std::optional<HttpAnswer> Service::gate(const HttpRequest& head) {
   HttpAnswer made;
   try {
     check_host(options_.access, head);
-    // Without an origin it is no question of a page.
+    // A preflight always has an origin: without one this is an ordinary
+    // request.
     if (head.method == "OPTIONS" && head.header("Origin") != nullptr &&
         !options_.access.cors_origins.empty()) {
       made = preflight(head);
@@ -165,7 +166,7 @@ std::optional<HttpAnswer> Service::gate(const HttpRequest& head) {
   return made;
 }
 
-// Who tries keys is worth a line; a flood of them is worth one a minute.
+// An attempt with a wrong key is logged, but at most once a minute.
 void Service::note_refused_key(const HttpRequest& head) {
   constexpr auto kBetween = std::chrono::minutes(1);
   ++metrics_->keys_refused;
@@ -196,7 +197,7 @@ HttpAnswer Service::preflight(const HttpRequest& request) const {
   };
 }
 
-// Nothing for a request for text that may be made.
+// Returns nothing for a request to a model that may go on.
 std::optional<HttpAnswer> Service::answer(
     const HttpRequest& head,
     const RouteMatch& match

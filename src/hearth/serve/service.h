@@ -37,7 +37,7 @@ struct ServiceOptions {
   // Requests without a seed draw theirs from this one, in the order they come;
   // without it they are unforeseeable.
   std::optional<std::uint64_t> seed;
-  // More lines for /metrics, about what carries the service.
+  // More lines for /metrics, about the HTTP server below the service.
   std::function<std::string()> more_metrics;
 };
 
@@ -46,8 +46,8 @@ class Service {
   // The first model is the one that the page talks to.
   Service(ServiceOptions options, std::vector<ServedModel> models);
 
-  // As HttpServerOptions has it. Answers whatever is no request for text, and
-  // those too whose head says that they may not be.
+  // Implements HttpServerOptions::gate. Answers everything that is not for a
+  // model, and refuses requests whose head shows that they may not be made.
   std::optional<HttpAnswer> gate(const HttpRequest& head);
   // HttpHandlers, for what the gate let pass: answer at once, or hand the reply
   // to a job. The quick one throws TakesLong for what is more than a little
@@ -60,7 +60,7 @@ class Service {
       const HttpRequest& request,
       const std::shared_ptr<HttpReply>& reply
   );
-  // As HttpServerOptions has it: the key's scope, or the address.
+  // Implements HttpServerOptions::owner: the scope of the key, or the address.
   std::string owner(const HttpRequest& request) const;
   // What cannot be read as HTTP, in the API's form.
   HttpAnswer fault_answer(const HttpFault& fault);
@@ -147,7 +147,7 @@ class Service {
   std::vector<std::weak_ptr<RunningJob>> jobs_;
   std::vector<std::weak_ptr<std::atomic<bool>>> call_offs_;
   bool cut_off_ = false;  // what comes from now on is called off at once
-  // Of wrong keys: when the last note was written, and how many came since.
+  // About wrong keys: when the last note was written, and how many came since.
   Clock::time_point key_noted_{};
   std::uint64_t keys_unnoted_ = 0;
 };

@@ -1,3 +1,4 @@
+// The text of /metrics.
 #include <algorithm>
 #include <set>
 

@@ -85,7 +85,7 @@ void WorkerQueue::work(Worker& self) {
     self.busy = false;
     --owner.running;
     if (owner.running == 0 && owner.jobs.empty()) owners_.erase(at);
-    // Its owner may now have another thread.
+    // The owner of the finished job may have another thread now.
     ready_.notify_one();
   }
 }

@@ -31,7 +31,7 @@ class WorkerQueue {
 
   struct State {
     std::size_t threads = 0, busy = 0, waiting = 0;
-    // Of the job that runs, or waits, for longest; in seconds.
+    // The longest time, in seconds, that a job has run or waited so far.
     double longest_run = 0, longest_wait = 0;
   };
   State state() const;

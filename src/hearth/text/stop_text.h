@@ -34,7 +34,7 @@ class StopText {
   // the text has ended, or something that is no text comes next.
   std::string finish();
   bool found() const { return found_; }
-  // All of the text so far, held back or not.
+  // The whole text so far, held back or not.
   std::string_view text() const { return text_; }
 
  private:

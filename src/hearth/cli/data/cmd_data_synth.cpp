@@ -1,3 +1,4 @@
+// hearth data synth: generated training data.
 #include "hearth/base/error.h"
 #include "hearth/cli/command.h"
 #include "hearth/data/synth/synth.h"

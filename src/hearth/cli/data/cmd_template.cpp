@@ -1,3 +1,4 @@
+// hearth tokenizer template: a chat as its template writes it.
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"

@@ -23,7 +23,7 @@ struct Arrivals {
     queue.push_back({event, Clock::now()});
     changed.notify_one();
   }
-  // Nothing when none comes for a while.
+  // Returns nothing when none comes for a while.
   std::optional<Arrival> pop() {
     std::unique_lock lock(mutex);
     changed.wait_for(lock, std::chrono::milliseconds(50), [&] {

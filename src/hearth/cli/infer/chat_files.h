@@ -18,7 +18,7 @@ class ChatFiles {
   static std::string read(const std::string& file);
   // The conversation is this file's from now on.
   void loaded(const std::string& file, const std::string& text);
-  // It is a new one.
+  // The conversation is a new one.
   void forget() { texts_.clear(); }
 
  private:

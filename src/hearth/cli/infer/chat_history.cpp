@@ -22,7 +22,8 @@ void ChatHistory::set_system(const std::string& text) {
   system_ = text;
 }
 
-// Beside any question: what is asked comes later.
+// The message is tried beside a question that stands for any: what will be
+// asked is not known yet.
 void ChatHistory::check_system(const std::string& text) const {
   if (text.empty()) return;
   const auto message = [](const char* role, const std::string& content) {

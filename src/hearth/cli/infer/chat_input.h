@@ -25,8 +25,8 @@ class ChatInput {
     std::string text;
     bool dropped = false;  // Ctrl-C came instead
   };
-  // Nothing at the end of the input. A backslash at the end of a line joins
-  // the next to it.
+  // The next line; nothing at the end of the input. A backslash at the end of a
+  // line joins the next to it.
   std::optional<Line> next();
   static bool is_terminal();
 

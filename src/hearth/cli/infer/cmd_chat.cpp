@@ -240,7 +240,7 @@ void Chat::answer(const std::string& text) {
   after(made);
 }
 
-// What goes wrong in a turn does not end the conversation.
+// An error in a turn does not end the conversation.
 void Chat::turn(const std::string& line, bool& over) {
   std::string error, hint;
   try {

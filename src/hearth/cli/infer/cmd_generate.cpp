@@ -18,7 +18,7 @@
 namespace hearth::cli {
 namespace {
 
-// As the engine checks it, by the names that flags have.
+// Checks what the engine would check, with the names of flags in the errors.
 void check_request(
     const infer::Request& request,
     const models::DecoderConfig& config,
@@ -68,7 +68,7 @@ int kv_tokens(const Answer& made) {
   return made.prompt_tokens + std::max(tokens - 1, 0);
 }
 
-// One answer with what it took.
+// One answer, and the time and memory it took.
 struct Made {
   const Answer& answer;
   const AnswerText& text;
@@ -155,7 +155,7 @@ void print_result(const Context& context, const Made& made, bool log_probs) {
   note_summary(context, made);
 }
 
-// One prompt; whoever asks waits for it, so it is alone in its batch.
+// Answers one prompt. The user waits for it, so it is alone in its batch.
 void generate_one(Context& context, const GenerateFlags& flags) {
   Asked asked = flags.read(context);
   flags.sampling.note_idle(context);
@@ -207,7 +207,7 @@ void note_before(const Context& context, const AnswersFile::Before& before) {
   note(before.changed, "that say something else by now are asked again");
 }
 
-// What no line could be answered without.
+// Checks what every line of the batch needs.
 void check_model(
     const infer::TextModel& model,
     const BatchJob& job,

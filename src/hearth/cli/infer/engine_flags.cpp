@@ -64,7 +64,7 @@ void check_draft(const infer::TextModel& model, const infer::TextModel& draft) {
   }
 }
 
-// Of keys and values, with the flags as they are.
+// The bytes of keys and values for each token, with the flags as they are.
 std::size_t bytes_per_token(
     const infer::TextModel& described,
     const ModelFlags& flags,
@@ -172,7 +172,7 @@ infer::RunnerOptions EngineFlags::runner_options() const {
   out.products = quant_products(products);
   out.kv_budget_bytes =
       static_cast<std::size_t>(flag_number(kv_budget_mib, "--kv-budget")) << 20;
-  // Before a model is loaded for nothing.
+  // This is checked before a model is loaded for nothing.
   infer::check_kv_budget(out.kv_budget_bytes, "--kv-budget");
   out.batch_invariant = batch_invariant;
   return out;

@@ -34,19 +34,19 @@ struct ModelEngine {
   Guesses guesses() const;
 };
 
-// What an engine may know before it computes: guesses of coming tokens, and
-// prompts on disk.
+// Flags about what an engine may know before it computes: guesses of coming
+// tokens, and prompts on disk.
 struct AheadFlags {
   std::string draft, prefix_folder;
   std::int64_t ngram = 0, draft_tokens = 4, prefix_gb = 4;
 
   void declare(Args& args);
-  // All but the draft, which has to be loaded. Throws UsageError, also for a
-  // folder that cannot be written.
+  // Sets everything but the draft, which has to be loaded. Throws UsageError,
+  // also for a folder that cannot be written.
   void apply(infer::EngineOptions& options) const;
 };
 
-// What a word of --kv means, and one of --products.
+// The values of the words of --kv and --products.
 infer::KvType kv_type(const std::string& word);
 infer::QuantProducts quant_products(const std::string& word);
 

@@ -37,7 +37,7 @@ bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// Where the file system has no locks there is none.
+// A file system without locks gives no protection.
 void lock(const FileHandle& file) {
   if (flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   throw UsageError(

@@ -16,7 +16,7 @@ namespace hearth::cli {
 struct BatchKey {
   std::string model, options;
 
-  // What an answer's "of" says: MODEL.OPTIONS.REQUEST.
+  // The text of an answer's "of": MODEL.OPTIONS.REQUEST.
   std::string of(const BatchLine& line) const;
 };
 
@@ -40,7 +40,8 @@ class AnswersFile {
   };
   Before take_up(std::vector<BatchLine>& lines);
 
-  // From here on answers are written; those that are asked again leave.
+  // Call it before the first answer is written: lines that are asked again are
+  // taken out of the file.
   void begin();
   void append(const BatchLine& line, Json answer);
 

@@ -19,7 +19,7 @@
 namespace hearth::cli {
 namespace {
 
-// What one request has become; filled on the engine's thread.
+// The result of one request, filled on the engine's thread.
 struct Result {
   const BatchLine* line = nullptr;
   std::optional<AnswerText> text;
@@ -158,7 +158,7 @@ infer::Request BatchRun::request_of(const BatchLine& line) const {
   return out;
 }
 
-// Of the first line that can be asked; a few are tried.
+// The prompt of the first line that can be asked; a few are tried.
 std::vector<std::int32_t> BatchRun::any_prompt() const {
   constexpr std::size_t kTried = 16;
   for (std::size_t i = 0; i < std::min(lines_.size(), kTried); ++i) {
@@ -166,7 +166,7 @@ std::vector<std::int32_t> BatchRun::any_prompt() const {
       auto prompt = request_of(lines_[i]).prompt;
       if (!prompt.empty()) return prompt;
     } catch (const UsageError&) {
-      // Its own answer will say so.
+      // The answer of that line will say what is wrong.
     }
   }
   return {};

@@ -33,7 +33,7 @@ void run_batch(
     AnswersFile& answers,
     ModelEngine& live
 );
-// The same when nothing is left.
+// Reports a batch of which nothing is left to answer.
 void report_batch_done(
     const Context& context,
     const AnswersFile::Before& before

@@ -52,7 +52,7 @@ void check_by_flag(const infer::SamplerOptions& options) {
   );
 }
 
-// What is wrong with a grammar, by the file or flag that has it.
+// Makes a grammar; its errors begin with the file or flag that it came from.
 std::shared_ptr<const text::Grammar> of_flag(
     const std::string& name,
     const std::function<std::shared_ptr<const text::Grammar>()>& make

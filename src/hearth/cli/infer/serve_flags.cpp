@@ -221,7 +221,7 @@ std::size_t ServeFlags::texts_per_key(const serve::ApiKeys& keys) const {
         checked(per_key, "--per-key", 0, 1'000'000)
     );
   }
-  // Of one key alone there is nobody to keep room for.
+  // With a single key there is nobody to keep room for.
   if (keys.size() < 2) return 0;
   return static_cast<std::size_t>(
       std::max<std::int64_t>((max_batch + max_queue) / 2, 1)

@@ -27,7 +27,8 @@ struct ServeFlags {
        strict_requests = false;
 
   void declare(Args& args);
-  // What parsing alone cannot do: --adapter FOLDER is the model's own.
+  // Completes what parsing alone cannot know: --adapter FOLDER is the model's
+  // own adapter.
   void settle();
 
   // Each checks its flags and throws UsageError.
@@ -43,11 +44,12 @@ struct ServeFlags {
   std::chrono::seconds drain() const;
   // Texts that each of these keys may have under way; 0: any number.
   std::size_t texts_per_key(const serve::ApiKeys& keys) const;
-  // What prompts are kept under, from one process to the next where they are.
+  // The scopes under which prompts are kept, the same from one process to the
+  // next where prompts are kept on disk.
   std::shared_ptr<const serve::KeyScopes> scopes() const;
   // NAME=PATH of each --adapter that has a name.
   std::vector<std::pair<std::string, std::string>> named_adapters() const;
-  // What the base is called: --name, or the last part of its path.
+  // The name of the base model: --name, or the last part of its path.
   std::string model_name() const;
 };
 

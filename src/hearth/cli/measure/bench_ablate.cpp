@@ -46,7 +46,7 @@ std::vector<bench::Ablation> wanted(
   const std::regex found(filter, std::regex::icase);
   std::vector<bench::Ablation> chosen;
   for (auto& a : bench::ablations(recipe)) {
-    // Without the first there is nothing to compare with.
+    // The first row is always chosen: the others are compared with it.
     if (chosen.empty() || std::regex_search(a.what, found)) {
       chosen.push_back(std::move(a));
     }
@@ -69,7 +69,8 @@ void bench_ablate(Context& context, const AblateFlags& flags) {
   const InterruptGuard guard;
   if (!json) context.print(bench::ablation_head());
   const auto ablations = wanted(recipe, flags.filter);
-  // What is only made once is not the first row's: data, threads, code pages.
+  // One run before the first row pays for what is only made once: data,
+  // threads, code pages.
   bench::AblateOptions first = options;
   first.tokens = 1;
   bench::run_ablation(recipe, ablations.front(), first);

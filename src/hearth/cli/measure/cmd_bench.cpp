@@ -1,3 +1,4 @@
+// hearth bench: which cases run, and how their rows are shown.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// hearth doctor: what this machine is.
 #include <fmt/format.h>
 
 #include "hearth/base/log.h"

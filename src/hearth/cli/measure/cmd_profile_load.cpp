@@ -49,7 +49,7 @@ void declare(Args& args, ProfileFlags& f) {
   );
 }
 
-// Where the tokenizer was read from.
+// The file that the tokenizer was read from.
 std::string tokenizer_file(const infer::TextModel& model) {
   namespace fs = std::filesystem;
   if (!model.tokenizer) return {};

@@ -29,7 +29,7 @@ struct ModelFlags {
   enum class Adapter : unsigned char { one, many };
 
   void declare(Args& args, Adapter adapters = Adapter::one);
-  // The same, for a command that may be called without a model.
+  // As declare(), for a command that may be called without a model.
   void declare_optional(Args& args);
   // Which model and tokenizer alone, for commands that do not run it.
   void declare_source(Args& args, Adapter adapters = Adapter::one);

@@ -1,3 +1,4 @@
+// CacheBuilder: encoded examples into shards, with a journal to resume from.
 #include <filesystem>
 
 #include <fmt/format.h>

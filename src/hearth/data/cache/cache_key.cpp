@@ -1,3 +1,4 @@
+// The name of a cache: a hash of all that its shards depend on.
 #include <vector>
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// The manifest of a cache, to JSON and from it.
 #include <algorithm>
 
 #include <fmt/format.h>

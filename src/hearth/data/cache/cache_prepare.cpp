@@ -1,3 +1,4 @@
+// prepare_cache(): the cache that is there, or a new one under a lock.
 #include <chrono>
 #include <filesystem>
 
@@ -74,7 +75,8 @@ FileHandle lock_folder(const std::string& folder) {
   return handle;
 }
 
-// What an earlier call skipped is what this one must not.
+// Lines that an earlier call skipped are an error for this call, which was told
+// not to skip any.
 void refuse_bad_lines(const CacheReport& report, const CacheSettings& s) {
   if (s.read.on_bad_line != BadLinePolicy::kFatal || report.bad_lines == 0) {
     return;

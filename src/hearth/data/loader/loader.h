@@ -34,7 +34,8 @@ struct LoaderConfig {
   // Row lengths; one is a fixed length. Several need kStream or kPack.
   std::vector<Shape> shapes = {{1024, 1}};
   std::uint64_t guarantee = 0;  // see ShapeSchedule
-  // The same at every step and shape; a multiple of every length.
+  // The tokens of a batch are the same at every step and shape; a multiple of
+  // every row length.
   std::uint64_t tokens_per_batch = 16384;
   // kPad: row lengths below the longest. Empty: halves of it, down to 32.
   std::vector<std::uint32_t> buckets;
@@ -87,7 +88,7 @@ struct LoaderStats {
   int workers = 0;
 };
 
-// What was measured to choose a worker count.
+// One measurement made to choose the number of workers.
 struct WorkerTrial {
   int workers = 0;
   double stall_share = 0;

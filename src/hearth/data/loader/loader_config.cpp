@@ -1,3 +1,4 @@
+// A loader's settings: what fits together, and what is filled in.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ void require(bool ok, const std::string& what) {
 
 void check_loader_config(const LoaderConfig& c) {
   require(!c.shapes.empty(), "at least one row length is needed");
-  // Its constructor refuses what does not fit together.
+  // The constructor of ShapeSchedule refuses what does not fit together.
   [[maybe_unused]] const ShapeSchedule checked(
       c.shapes, c.guarantee, RandomKey()
   );

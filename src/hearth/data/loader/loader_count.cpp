@@ -1,3 +1,4 @@
+// How many batches an epoch has, counted without filling one.
 #include "hearth/base/error.h"
 #include "hearth/data/loader/loader_engine_impl.h"
 #include "hearth/data/loader/loader_plan.h"

@@ -35,7 +35,7 @@ class ShapeSchedule {
   std::uint32_t longest() const;
 
  private:
-  // What came before a step.
+  // The state of the schedule before a step.
   struct Walk {
     std::uint64_t step = 0;
     std::vector<std::uint64_t> counts, due;  // due: the last step to come at

@@ -37,7 +37,8 @@ class GapFiller {
     while (room > 0 && 2 * room >= capacity && take(false, bin, room)) {
     }
   }
-  // What is left of the pieces, in their order; returns how many were cut.
+  // Gives out what is left of the pieces, in their order; returns how many were
+  // cut.
   std::uint64_t finish() {
     std::erase_if(pieces_, [](const auto& p) { return p.length == 0; });
     return cuts_;
@@ -242,7 +243,7 @@ void Planner::arrange_pack(
     if (last && !config_.drop_last) {
       steps = std::max<std::uint64_t>(steps, 1);
     } else if (!last) {
-      // What stays behind is what the last rows are filled from.
+      // The last rows are filled from the pieces that stay in the window.
       steps = steps > 1 ? steps - 1 : steps;
     }
     if (steps == 0) break;
@@ -327,7 +328,7 @@ void Planner::arrange_pad(std::vector<DocumentPart>& pieces, bool last) {
     RandomStream random(key_.fold(position_.step));
     shuffle(window_, random);
   }
-  // In the order they came, so that none waits for ever.
+  // The pieces are sorted by arrival, so that none waits for ever.
   std::sort(left.begin(), left.end());
   std::vector<DocumentPart> kept;
   for (const auto i : left) {

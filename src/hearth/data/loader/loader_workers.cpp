@@ -1,3 +1,4 @@
+// How many workers a loader needs, by trying.
 #include <algorithm>
 #include <chrono>
 #include <thread>

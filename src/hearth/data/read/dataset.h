@@ -56,8 +56,9 @@ std::vector<DataSource> find_sources(const std::vector<std::string>& entries);
 bool glob_match(std::string_view pattern, std::string_view path);
 
 enum class Split { kTrain, kValid };
-// From the content's hash alone: a record stays where it is when others come
-// or go, and a larger share only moves records from train to valid.
+// The split follows from the hash of the content alone: a record stays where it
+// is when others come or go, and a larger share only moves records from train
+// to valid.
 Split split_of(std::uint64_t content_hash, double valid_share);
 
 // "2%", "0.02" or "off". Throws UsageError outside [0, 1).

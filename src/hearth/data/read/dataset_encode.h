@@ -25,8 +25,9 @@ class TextEncoder {
       std::string_view text,
       std::vector<std::int32_t>& out
   ) const = 0;
-  // The same for a whole text, with the byte each token begins at. False when
-  // tokens cannot be told apart in the text (it was normalised on the way).
+  // Encodes a whole text, with the byte at which each token begins. Returns
+  // false when tokens cannot be located in the text (it was normalised on the
+  // way).
   virtual bool encode_placed(
       std::string_view,
       std::vector<std::int32_t>&,
@@ -35,7 +36,7 @@ class TextEncoder {
     return false;
   }
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
-  // What one token says, for people.
+  // The text of one token, for people.
   virtual std::string token_text(std::int32_t id) const {
     return decode({&id, 1});
   }
@@ -44,7 +45,7 @@ class TextEncoder {
   virtual std::optional<std::int32_t> eos() const = 0;
   // Names everything that decides which ids a text gets.
   virtual Hash128 hash() const = 0;
-  // Where it was read from.
+  // The path that the tokenizer was read from.
   virtual std::string path() const { return {}; }
 };
 

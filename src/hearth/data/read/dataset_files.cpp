@@ -1,3 +1,4 @@
+// The files that the entries of data.sources name: folders, patterns, weights.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>

@@ -149,8 +149,9 @@ void RecordReader::broken_array(std::size_t at, const char* what) const {
   throw FormatError::at(path_, line, what);
 }
 
-// From where the item before ended: a comma, or the bracket that opens the
-// array, then the item; or the bracket that closes it.
+// Cuts out the next item, from where the one before it ended: a comma, or the
+// bracket that opens the array, then the item; or the bracket that closes the
+// array.
 bool RecordReader::cut_item(Cut& out) {
   if (closed_) return false;
   const std::string_view all = buffer_;

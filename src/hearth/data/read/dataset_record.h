@@ -22,7 +22,7 @@ struct Record {
   Json messages, tools, chosen_messages, rejected_messages;
   std::size_t replaced = 0;  // invalid characters that became U+FFFD
 
-  // Of everything that is trained on, and of nothing else in the line.
+  // The hash of everything that is trained on, and of nothing else in the line.
   std::uint64_t content_hash() const;
   void clear();
 };

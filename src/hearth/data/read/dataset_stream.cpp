@@ -33,7 +33,7 @@ class PlainStream : public ByteStream {
   std::uint64_t position_;
 };
 
-// What both decompressors share: stored bytes in a fixed buffer.
+// The part that both decompressors share: stored bytes in a fixed buffer.
 class CompressedStream : public ByteStream {
  public:
   explicit CompressedStream(FileHandle file)

@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the given file and those beside it that tokenizers and templates are
-// read from.
+// A hash of the given file and of the files beside it that tokenizers and
+// templates are read from.
 Hash128 hash_files(
     const std::string& path,
     std::initializer_list<const char*> names

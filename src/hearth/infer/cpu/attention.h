@@ -58,7 +58,7 @@ class CpuAttention {
       std::byte* scratch
   ) noexcept;
   void finish(const AttentionRows& rows, long begin, long end) noexcept;
-  // Of a worker's scratch that attend() needs after plan().
+  // The bytes of each worker's scratch that attend() needs; known after plan().
   std::size_t scratch_bytes() const { return scratch_bytes_; }
 
  private:

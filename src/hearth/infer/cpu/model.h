@@ -21,7 +21,7 @@ struct CpuLora {
 // Empty where the model has no such matrix.
 struct CpuMatrix {
   long n = 0, k = 0;
-  // One of the two.
+  // The matrix is packed or quantised: exactly one of these is set.
   const ops::PackedWeight* packed = nullptr;
   const kernels::PackedLayout* layout = nullptr;
   const std::uint8_t* codes = nullptr;  // of the layout

@@ -14,7 +14,7 @@
 
 namespace hearth::infer {
 
-// Where the hidden state of a row goes.
+// A row whose hidden state is wanted, and the place to write it to.
 struct StateRow {
   long row;
   float* to;
@@ -86,9 +86,9 @@ class CpuPass {
   AlignedBuffer stream_, aside_, normed_, qkv_, mixed_, gates_, inner_;
   AlignedBuffer attention_scratch_;
 
-  // All that a run needs beside the buffers for rows.
+  // Prepares everything that a run needs beside the buffers for rows.
   void make_ready(const PassPlan& plan);
-  // The same thread with its share of that many rows.
+  // The same worker, with its share of that many rows.
   Worker sharing(const Worker& w, long rows) const;
   // Those of the layer, or of the head behind the last one.
   Together opening(std::size_t layer) const;

@@ -7,7 +7,7 @@
 
 namespace hearth::infer {
 
-// In float32, whatever the head takes.
+// Hidden states are given in float32, whatever type the head computes in.
 void CpuPass::show_states(const Worker& w, const PassPlan& plan) noexcept {
   const float* x = stream_.as<float>().data();
   for (long i = w.begin; i < w.end; ++i) {
@@ -22,7 +22,8 @@ void CpuPass::show_states(const Worker& w, const PassPlan& plan) noexcept {
   }
 }
 
-// Only the wanted rows, moved together.
+// The head runs on the rows whose logits are wanted, which are moved next to
+// each other first.
 void CpuPass::head(
     const Worker& w,
     const PassPlan& plan,

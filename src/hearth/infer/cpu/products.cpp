@@ -17,7 +17,8 @@ using kernels::QuantMatrix;
 
 // Columns are shared out in these: a panel of any table, two quantised ones.
 constexpr long kColumns = 32;
-// More rows than this are cut along the rows.
+// With more rows than this, threads share the rows; with fewer, the columns of
+// the weights.
 constexpr long kFewRows = 64;
 // Widened columns of a matrix that stay in the second cache beside the rows.
 constexpr long kWideBytes = 1L << 20;

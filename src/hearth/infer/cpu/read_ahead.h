@@ -10,7 +10,8 @@ namespace hearth::infer {
 
 class ReadAhead {
  public:
-  // As much as stays in a second cache beside what is in use.
+  // The most bytes to fetch ahead: they stay in the second-level cache beside
+  // what is in use.
   static constexpr std::size_t kMost = std::size_t{128} << 10;
   // Lines that are under way at once: more would make the thread wait.
   static constexpr int kAtOnce = 48;

@@ -79,7 +79,7 @@ bool decode_copies(
   return going;
 }
 
-// Nothing when it was called off.
+// Returns nothing when the measurement was called off.
 std::optional<BatchMeasurement> measure(
     Engine& engine,
     const std::vector<std::int32_t>& prompt,

@@ -18,7 +18,7 @@ struct BatchRule {
 struct BatchMeasurement {
   int batch = 0;
   double tokens_per_s = 0;
-  // Of a step's time.
+  // The time of one step.
   double median_ms = 0, p95_ms = 0;
 
   // How much longer a slow step takes than a usual one, as a ratio.

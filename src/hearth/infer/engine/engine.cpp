@@ -30,7 +30,7 @@ std::unique_ptr<Speculator> speculator_of(const EngineOptions& options) {
 struct Engine::State {
   std::shared_ptr<const text::Tokenizer> tokenizer;
   EngineOptions options;
-  // Of the runner, which only the thread may ask.
+  // Facts about the runner, read once: only the engine's thread may ask it.
   int vocabulary = 0, context = 0, limit = 0, width = 0;
 
   mutable std::mutex mutex;
@@ -63,7 +63,7 @@ struct Engine::State {
   );
   void loop(Scheduler& scheduler);
   Listener counted(Listener listener);
-  // With the mutex held.
+  // The caller holds the mutex.
   std::size_t most_at_once() const {
     return options.max_queue +
            static_cast<std::size_t>(std::max(options.max_batch, 1));

@@ -31,8 +31,9 @@ struct Request {
   // same of the prompt's tokens from the second on.
   std::optional<int> log_probs, prompt_log_probs;
   std::shared_ptr<const text::Grammar> grammar;
-  // Where this is not empty the text is free until it has it, special tokens
-  // as they are spelled, and the grammar is that of what follows.
+  // Where this is not empty, the text is free until it contains these
+  // characters (special tokens as they are spelled); the grammar holds for what
+  // follows them.
   std::string grammar_after;
   int adapter = -1;
   // Who asks: a prompt's beginning is shared only within one scope, in memory
@@ -54,7 +55,7 @@ struct Event {
   std::vector<GeneratedToken> prompt;  // of Kind::prompt; the first has no
                                        // log probability
   std::vector<float> vector;           // of Kind::vector; of any length
-  // Of Kind::end.
+  // The fields below belong to Kind::end.
   Finish finish = Finish::length;
   std::string error;  // why it failed; empty when it did not. A request that
                       // failed has Finish::cancelled
@@ -96,8 +97,9 @@ struct EngineStats {
                 preempted = 0,    // begun again later, for want of pages
       drafted = 0, accepted = 0;  // guesses, and those that were right
   KvPool pool;
-  // Of the pool's pages, those of requests that run or are held; the rest that
-  // is not free is kept for prompts that begin the same.
+  // Pages in the pool that belong to requests which run or are held; of the
+  // others, those that are not free are kept for later prompts that begin
+  // alike.
   int pages_in_use = 0;
   // When the request that waits longest for its turn last had one, or came;
   // none where nobody waits.
@@ -128,15 +130,16 @@ class Engine {
   // Throws UsageError for a request that can never run, QueueFull when too
   // many wait.
   RequestId submit(Request request, Listener listener);
-  // All of them, or none: the queue is full unless it has room for all, and
-  // more than can ever wait are a UsageError.
+  // Submits all requests or none. Throws QueueFull where there is no room for
+  // all of them, and UsageError for more than can ever wait.
   std::vector<RequestId> submit_all(
       std::vector<Request> requests,
       const std::function<Listener(std::size_t)>& listener_of,
       // What getting them ready counts to: a grammar's first use.
       Effort* effort = nullptr
   );
-  // Its listener hears an end with Finish::cancelled, unless it ended before.
+  // Ends a request: its listener hears Finish::cancelled, unless the request
+  // ended before.
   void cancel(RequestId id);
   // A held request makes no tokens, from the next step on, until it goes on:
   // for listeners whose reader is slow. It keeps nobody else waiting.
@@ -145,7 +148,7 @@ class Engine {
   // Takes no more requests and waits until all have ended.
   void drain();
   EngineStats stats() const;
-  // From the next step on; what runs already goes on.
+  // Takes effect with the next step; sequences that run already go on.
   void set_max_batch(int sequences);
   // Tokens that a prompt and its answer may have together: the model's context,
   // or what fits the pool.

@@ -275,7 +275,7 @@ void Job::tell_end(Event event) {
   try {
     listener_(event);
   } catch (...) {
-    // Nobody is left to tell.
+    // The listener itself failed, so nobody is left to tell.
   }
 }
 

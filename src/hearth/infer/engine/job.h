@@ -42,7 +42,8 @@ class Job {
   // Hidden states of the prompt's next tokens. With the last of them the
   // listener hears the vector, and the end.
   void take_states(std::span<const float> rows, int width);
-  // Nothing of the prompt may be passed over, though it be known already.
+  // Whether every token of the prompt must be fed, even where its keys and
+  // values are known already.
   bool feeds_all() const { return scored() >= 0 || pooler_.has_value(); }
   // The prompt will be fed again from its beginning.
   void start_over();
@@ -54,15 +55,15 @@ class Job {
 
   // Tells the listener, once; later calls do nothing.
   void end(Finish finish);
-  // The same for what failed, with the hint of an Error; by what the request
-  // asked for, or not.
+  // Ends the request with an error and, of an Error, its hint; request_at_fault
+  // says whether it failed for what it asked for.
   void fail(const std::exception& why, bool request_at_fault = false);
   bool ended() const { return ended_; }
 
   // Draws guesses as it draws tokens.
   Sampler& sampler() { return sampler_; }
 
-  // Where it stands with the runner; the scheduler's.
+  // The request's sequence in the runner; only the scheduler uses these.
   SequenceId sequence = -1;
   int cached = 0;   // tokens of the prompt that came from the prefix cache
   int guesses = 0;  // worth making in the next step; grows with their success

@@ -34,7 +34,7 @@ class KvPages {
   void truncate(SequenceId id, int tokens);
   // Pages that reserve() would take.
   int pages_for(const Sequence& sequence, int more) const;
-  // As Runner has it.
+  // As Runner::pages_held().
   int pages_held(std::span<const SequenceId> sequences) const;
   // Makes room for that many tokens after the last; a page that others use is
   // copied before it is written. The pool must have the pages. Throws

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 // Shorter ones are computed as fast as they are read.
 constexpr int kLeastPages = 2;
-// More files than these are not looked through.
+// At most so many files of a folder are looked at.
 constexpr std::size_t kMostFiles = 4096;
 constexpr char kMagic[8] = {'H', 'R', 'T', 'H', 'K', 'V', '0', '1'};
 constexpr const char* kEnding = ".kv";
@@ -58,7 +58,7 @@ void read_all(
   }
 }
 
-// Nothing when it is no file of ours.
+// Returns nothing when the file is not one of ours.
 std::optional<Head> read_head(const FileHandle& file) {
   Head head{};
   read_all(file, std::as_writable_bytes(std::span(&head, 1)), 0);
@@ -252,7 +252,8 @@ SequenceId PrefixStore::read(
     const auto held = read_tokens(file, *head);
     if (held != entry->tokens) throw FormatError("it was replaced");
     const auto pages = runner_.restore(sequence, count);
-    // All of it is hashed, and what is not wanted goes through a page aside.
+    // The whole file is hashed; pages that are not wanted are read into a
+    // buffer that is thrown away.
     Hash64 hash;
     hash.update(&*head, sizeof(Head));
     hash.update(held.data(), held.size() * sizeof(std::int32_t));

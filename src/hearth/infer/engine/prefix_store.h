@@ -57,9 +57,11 @@ class PrefixStore {
   std::int64_t clock_ = 0;
   bool writes_ = true;
 
-  // Nothing where the pool has no page to find it out with.
+  // The name of what computes; nothing where the pool has no free page to find
+  // it out with.
   std::optional<Hash128> fingerprint_of(int adapter);
-  // The same for one scope: other scopes do not even know its files' names.
+  // The fingerprint of one scope: without the scope's secret nobody knows even
+  // its files' names.
   std::optional<Hash128> name_of(const PrefixGroup& group);
   Entry* best(
       std::span<const std::int32_t> tokens,

@@ -28,11 +28,11 @@ struct RunnerPart {
   SequenceId sequence = 0;
   std::span<const std::int32_t> ids;
   LogitsOf logits = LogitsOf::last;
-  // Of a prompt, however few: quantised weights are then multiplied as for the
-  // rest of it, so that a prompt whose beginning was known already goes on as
-  // one that was not.
+  // These ids belong to a prompt. Quantised weights are then multiplied as for
+  // long prompts even where few ids are fed, so that a prompt whose beginning
+  // was kept continues with the same numbers as one that is fed whole.
   bool prompt = false;
-  // Its tokens' hidden states are kept for Runner::states().
+  // The hidden states of these tokens are wanted: Runner::states() gives them.
   bool states = false;
 };
 
@@ -98,9 +98,9 @@ class Runner {
 
   // Floats that a token's hidden state has; 0 where there are none to be had.
   virtual int width() const { return 0; }
-  // Of the parts of the last step that asked for them: what the head reads of
-  // each token, float32 rows [tokens, width] in the parts' order, until the
-  // next step.
+  // The hidden states, as the head reads them, of the parts of the last step
+  // that asked for them: float32 rows [tokens, width] in the order of the
+  // parts, valid until the next step.
   virtual std::span<const float> states() const { return {}; }
 };
 

@@ -9,7 +9,8 @@ namespace hearth::infer {
 
 struct PartLimits {
   int vocabulary = 0, context = 0;
-  // Of a sequence, by id; throws UsageError when there is none.
+  // The length of the sequence with that id; throws UsageError when there is
+  // none.
   std::function<int(SequenceId)> length;
 };
 // Throws UsageError for ids that are no tokens, parts without tokens, more

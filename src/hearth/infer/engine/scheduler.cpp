@@ -213,7 +213,7 @@ void Scheduler::add_guesses(std::vector<Feed>& feeds) {
   try {
     speculator_->guess(asks);
   } catch (const std::exception& e) {
-    // Whoever cannot guess must not end what runs well without.
+    // A failing speculator must not end requests that run well without guesses.
     log_warning("nothing is guessed ahead from here on: {}", e.what());
     speculator_.reset();
     return;
@@ -232,7 +232,8 @@ void Scheduler::add_guesses(std::vector<Feed>& feeds) {
   }
 }
 
-// It begins again later, from all the tokens it has by now.
+// Takes the pages of the request that was admitted last; it begins again later,
+// from all tokens it has by now.
 void Scheduler::preempt_last() {
   JobPtr job = std::move(running_.back());
   running_.pop_back();
@@ -270,8 +271,8 @@ void Scheduler::secure_pages(std::vector<Feed>& feeds) {
   }
 }
 
-// Each row is of the text up to a guess, and counts while the guesses are what
-// was drawn.
+// Each row of logits belongs to the text up to one guess, and counts as long as
+// the guesses before it are the tokens that were drawn.
 void Scheduler::check_guesses(const Feed& feed, std::span<const float> rows) {
   Job& job = *feed.job;
   const auto width = static_cast<std::size_t>(runner_.vocabulary());
@@ -419,7 +420,8 @@ void Scheduler::retire() {
   std::erase_if(running_, [&](const JobPtr& job) {
     if (!job->ended()) return false;
     most_running_ = batch_;
-    // Nobody goes on from a text that was made a vector.
+    // A text that was pooled into a vector is not continued, so its pages are
+    // not kept.
     if (job->request().pooling) {
       close(*job);
     } else {

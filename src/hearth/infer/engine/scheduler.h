@@ -40,7 +40,7 @@ class Scheduler {
   void set_max_batch(int sequences);
   // Tokens that one sequence may have.
   int limit() const { return limit_; }
-  // All but the requests that were not yet added.
+  // The statistics, without requests that were not yet added.
   EngineStats stats() const;
 
  private:

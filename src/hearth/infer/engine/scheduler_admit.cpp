@@ -1,4 +1,5 @@
-// Who runs next: what it begins with, and the pages that others give up for it.
+// Which request runs next, which kept prefix it begins with, and which pages
+// are given up for it.
 #include <algorithm>
 
 #include "hearth/base/error.h"

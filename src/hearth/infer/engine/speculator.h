@@ -31,7 +31,7 @@ class Speculator {
     std::vector<std::int32_t> guesses;     // filled in; may stay empty
   };
   virtual void guess(std::span<Ask> asks) = 0;
-  // Nothing more is asked for this request.
+  // The request has ended: what is kept for it can go.
   virtual void forget(std::uint64_t request) = 0;
 };
 

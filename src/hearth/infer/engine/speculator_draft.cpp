@@ -1,3 +1,4 @@
+// Guesses of coming tokens by a smaller model.
 #include <algorithm>
 
 #include "hearth/base/error.h"

@@ -1,3 +1,4 @@
+// Guesses of coming tokens by what followed the same tokens before.
 #include <algorithm>
 
 #include <fmt/format.h>

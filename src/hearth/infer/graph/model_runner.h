@@ -14,7 +14,7 @@ namespace hearth::infer {
 
 class ModelRunner : public Runner {
  public:
-  // As make_runner() has it.
+  // Options and errors are those of make_runner().
   ModelRunner(const models::LoadedModel& model, const RunnerOptions& options);
   ~ModelRunner() override;
 

@@ -1,3 +1,4 @@
+// The marks of tool calls as the special tokens that some tokenizers have.
 #include <gtest/gtest.h>
 
 #include "hearth/infer/tools/tool_calls.h"

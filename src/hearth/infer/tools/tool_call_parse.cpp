@@ -1,3 +1,4 @@
+// One tool call from its JSON or its header.
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -14,7 +15,7 @@ std::optional<Json> read(std::string_view text) {
   }
 }
 
-// Some models write the object as a text that holds one.
+// Some models write the arguments as a string that holds JSON.
 std::optional<std::string> arguments_text(const Json& value) {
   if (value.is_object()) return to_json_line(value);
   if (!value.is_string()) return std::nullopt;

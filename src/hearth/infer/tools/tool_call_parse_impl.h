@@ -1,5 +1,5 @@
 #pragma once
-// One call, once all of its text is there.
+// Parses one tool call, once all of its text is there.
 #include <cstddef>
 #include <optional>
 #include <string_view>
@@ -17,7 +17,7 @@ struct ParsedCall {
 
 // {"name": …, "arguments" or "parameters": …}; nothing when it is not that.
 std::optional<ParsedCall> parse_tool_call(std::string_view object);
-// A list of such; empty when one of them is not.
+// A list of calls; empty when one of them is not a call.
 std::vector<ToolCall> parse_tool_calls(std::string_view list);
 // Mistral's newer form: what stands before the object of arguments.
 std::optional<ToolCall> parse_named_call(

@@ -1,6 +1,7 @@
 #pragma once
-// A call of a tool while its text still comes: first whose it is, then its
-// arguments bit by bit, word for word as the model writes them.
+// Reads a tool call while its text is still arriving: first the name of the
+// tool, then its arguments piece by piece, word for word as the model writes
+// them.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,7 @@ class ToolCallTeller {
       const std::vector<std::string>& names,
       std::vector<ToolCallPiece>& out
   );
-  // Nothing more of it comes.
+  // Tells the reader that the call's text has ended.
   void end(std::vector<ToolCallPiece>& out);
 
   // Calls that were begun to be told, and the end of what they take of `held`.
@@ -36,8 +37,8 @@ class ToolCallTeller {
     rest,       // behind them, before the object's end
     over        // nothing more can be told
   };
-  // What stands before the arguments, or a size of 0: more text is needed, or
-  // none would help.
+  // What stands before the arguments; its size is 0 when more text is needed,
+  // or when no further text could make it a call.
   struct Head {
     ToolCall call;
     std::size_t size = 0;

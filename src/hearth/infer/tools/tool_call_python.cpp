@@ -1,3 +1,4 @@
+// Tool calls as Python writes them, `name(key=value)`.
 #include <cstdlib>
 #include <utility>
 

@@ -179,7 +179,7 @@ bool ToolCallReader::drop_begun_call() {
       !attempt(true).calls.empty()) {
     return false;
   }
-  // What was told of it stays, without an end.
+  // The pieces that were reported stay reported; the call has no end.
   drop(held_.size());
   space_.clear();
   return true;
@@ -210,8 +210,8 @@ void ToolCallReader::advance(bool last, ToolText& out) {
   }
 }
 
-// What of the calls can be told. Those that were begun are calls, whatever
-// becomes of them.
+// Reports what is certain about the calls. Those that were begun are calls,
+// whatever follows.
 void ToolCallReader::tell(bool last, Attempt& found, ToolText& out) {
   teller_->look(form_, held_, names_, out.pieces);
   const std::size_t told = teller_->told();
@@ -231,8 +231,8 @@ void ToolCallReader::tell(bool last, Attempt& found, ToolText& out) {
   found.told = true;
 }
 
-// Where a call may begin; before `sure`, or anywhere when there is none, text
-// is text.
+// The place where a call may begin. Before `sure`, or everywhere when there is
+// none, text is only text.
 std::size_t ToolCallReader::find_open(bool last, std::size_t& sure) const {
   const std::string_view mark = form_ == ToolForm::hermes    ? kHermesOpen
                                 : form_ == ToolForm::mistral ? kMistralOpen

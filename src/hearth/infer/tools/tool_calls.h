@@ -32,7 +32,8 @@ enum class ToolForm : unsigned char {
 };
 
 const char* tool_form_name(ToolForm form);
-// By the marks in a chat template's text.
+// The form of calls that a chat template teaches, found by the marks in its
+// text.
 ToolForm tool_form_of(std::string_view chat_template);
 
 struct ToolCall {
@@ -42,8 +43,8 @@ struct ToolCall {
   friend bool operator==(const ToolCall&, const ToolCall&) = default;
 };
 
-// A part of a call. One that begins has name and id, and is the next; what has
-// arguments belongs to the one that began last.
+// A piece of a call. A piece with a name and an id begins the next call; a
+// piece with arguments belongs to the call that began last.
 struct ToolCallPiece {
   bool begins = false, ends = false;
   std::string name = {}, id = {}, arguments = {};
@@ -95,7 +96,8 @@ class ToolCallReader {
     std::size_t at = 0;
     int depth = 0;
     bool begun = false, quoted = false, escaped = false;
-    // One past the value that begins at `from`, npos while it is incomplete.
+    // The position behind the value that begins at `from`; npos while the value
+    // is incomplete.
     std::size_t end(std::string_view text, std::size_t from);
   };
   // What the held text begins with: so many bytes of calls or of plain text;
@@ -134,7 +136,7 @@ class ToolCallReader {
 // A call in OpenAI's form; `id` where the model gave none.
 Json tool_call_json(const ToolCall& call, const std::string& id);
 
-// A whole answer at once.
+// Reads a whole answer at once.
 ToolText read_tool_calls(
     std::string_view answer,
     ToolForm form,
@@ -145,7 +147,8 @@ ToolText read_tool_calls(
 // "parameters"}}]. Throws UsageError for what is not that.
 std::vector<std::string> tool_names(const Json& tools);
 
-// What begins a call in the text; empty where nothing does.
+// The text with which a call begins in this form; empty where the form has no
+// mark.
 std::string_view tool_call_mark(ToolForm form);
 
 // One call or, with `several`, more, and nothing else, in the model's form;
@@ -178,7 +181,8 @@ std::shared_ptr<const text::Grammar> grammar_of_calls_or_json(
     bool several,
     const text::GrammarOptions& options = {}
 );
-// Such calls, or text that begins like none: of a form without a mark.
+// Calls, or text that cannot be mistaken for the beginning of one: for a form
+// without a mark.
 std::shared_ptr<const text::Grammar> grammar_of_calls_or_text(
     ToolForm form,
     const Json& tools,

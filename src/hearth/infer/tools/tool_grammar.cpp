@@ -1,3 +1,4 @@
+// The grammars that hold a text to tool calls.
 #include <utility>
 
 #include <fmt/format.h>
@@ -107,7 +108,7 @@ ExprPtr arguments_of(
   }
 }
 
-// Each call, without what comes before it.
+// The grammar of each call, without the mark before it.
 ExprPtr calls_of(
     const Form& parts,
     const Json& tools,

@@ -1,4 +1,5 @@
 #pragma once
+// Vectors of 64 bytes for int8 products, in AVX-512 with VNNI.
 #include <immintrin.h>
 
 namespace hearth::kernels::HEARTH_ISA {

@@ -1,4 +1,5 @@
 #pragma once
+// Vectors of 64 bytes for int8 products, in plain loops.
 #include "hearth/kernels/quant/half_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {

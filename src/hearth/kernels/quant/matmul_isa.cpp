@@ -1,3 +1,4 @@
+// Products with quantised weights, for one instruction set.
 #include "hearth/kernels/isa.h"
 #include "hearth/kernels/quant/exact_impl.h"
 #include "hearth/kernels/quant/half_impl.h"

@@ -1,3 +1,4 @@
+// Rows to quantised formats and back, for one instruction set.
 #include "hearth/kernels/isa.h"
 #include "hearth/kernels/quant/kquant_impl.h"
 #include "hearth/kernels/quant/rows.h"

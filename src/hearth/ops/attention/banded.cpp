@@ -1,3 +1,4 @@
+// Attention in a window as blocks of queries, each with the keys near it.
 #include <algorithm>
 
 #include "hearth/ops/attention/ways_impl.h"

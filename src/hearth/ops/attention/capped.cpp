@@ -1,3 +1,4 @@
+// Attention whose scores are capped.
 #include <algorithm>
 #include <limits>
 

@@ -19,7 +19,7 @@ struct Usage {
 };
 Json usage_json(const Usage& usage);
 
-// What is known of one choice: all of it, or one piece.
+// One choice of an answer: the whole of it, or one piece of a stream.
 struct ChoicePart {
   int index = 0;
   std::string text;
@@ -42,8 +42,9 @@ Json stream_piece(
     const ChoicePart& part,
     bool include_usage
 );
-// The same as an event, for the piece that comes most often: text alone. What
-// all of them share is written once, since this runs on the engine's thread.
+// Writes the pieces that come most often, which have text alone, as events.
+// What all of them share is written once, since this runs on the engine's
+// thread.
 class TextPieces {
  public:
   TextPieces(const AnswerHead& head, bool include_usage);
@@ -53,7 +54,7 @@ class TextPieces {
   std::string before_index_, before_text_, after_text_;
 };
 Json stream_usage(const AnswerHead& head, const Usage& usage);
-// As server-sent events carry it.
+// The document as one server-sent event.
 std::string event_line(const Json& json);
 std::string_view end_of_events();
 

@@ -1,3 +1,4 @@
+// Pieces of an answer that are written without building JSON.
 #include <cmath>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
-// A whole answer as JSON, a piece at a time: what is not log probabilities is
-// made at once, they as the client takes them.
+// Writes a whole answer as JSON in pieces: everything but log probabilities at
+// once, log probabilities as the client reads them.
 #include <memory>
 #include <string>
 #include <vector>

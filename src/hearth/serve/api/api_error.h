@@ -1,5 +1,5 @@
 #pragma once
-// What is wrong with a request, in the form OpenAI's clients read.
+// An error about a request, in the form that OpenAI's clients read.
 #include <stdexcept>
 #include <string>
 #include <string_view>

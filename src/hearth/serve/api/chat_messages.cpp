@@ -18,7 +18,7 @@ class MessageReader {
 
  private:
   std::string role();
-  // A text, or a list of parts that are all text.
+  // The text of a content: a string, or a list of parts that are all text.
   std::string text_of(const Json& value, const std::string& where) const;
   std::string part_text(const Json& value, const std::string& where) const;
   void read_thought(Json& out);
@@ -101,7 +101,8 @@ Json MessageReader::call_of(const Json& value, const std::string& where) const {
 
 std::string MessageReader::role() {
   std::string role = fields_.need_text("role");
-  // What instructs is "system" in every template there is.
+  // Templates know no "developer": the role that instructs is "system" in all
+  // of them.
   if (role == "developer") return "system";
   for (const char* known : {"system", "user", "assistant", "tool"}) {
     if (role == known) return role;

@@ -1,3 +1,4 @@
+// A request for a chat: its tools, its log-probabilities, and the whole.
 #include <set>
 #include <string>
 

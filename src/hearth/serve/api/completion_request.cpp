@@ -1,3 +1,4 @@
+// A request for a text that is continued.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -6,8 +6,8 @@
 
 namespace hearth::serve {
 
-// A list of numbers, each as short as tells it from all others; or their
-// little-endian bytes in base64, in quotes.
+// The vector as a list of numbers, each with as few digits as identify it; or
+// its little-endian bytes in base64, in quotes.
 std::string vector_text(std::span<const float> vector, bool base64);
 
 // {"object":"list","data":[…],"model":…,"usage":…}; `vectors` as written above.

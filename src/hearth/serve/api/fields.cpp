@@ -13,7 +13,7 @@ std::string shown(const Json& value) {
   constexpr std::size_t kShown = 60;
   std::string text = to_json_line(value);
   if (text.size() <= kShown) return text;
-  // Not in the middle of a character.
+  // The text is not cut in the middle of a character.
   std::size_t end = kShown;
   while (end > 0 && (text[end] & 0xC0) == 0x80) --end;
   return text.substr(0, end) + "...";
@@ -134,7 +134,8 @@ void Fields::finish() const {
       continue;
     }
     const std::string name = name_of(key);
-    // A name that nobody typed is not said back.
+    // A very long name was not typed by a person and is not repeated in the
+    // error.
     constexpr std::size_t kLongestParam = 256;
     throw ApiError(
         400,

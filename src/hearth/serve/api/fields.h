@@ -42,7 +42,7 @@ class Fields {
   // beyond that is not offered.
   void only(std::string_view key, const Json& value, std::string_view why);
 
-  // These may be there, and say nothing that matters here.
+  // Accepts these keys without reading them: they change nothing here.
   void pass_over(std::initializer_list<const char*> keys);
 
   // Every key has been asked for; one that is null counts as absent. ApiError

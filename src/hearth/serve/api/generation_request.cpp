@@ -145,8 +145,7 @@ void read_labels(Fields& fields, bool strict) {
     }
   } else {
     fields.boolean("store");
-    // What is likely to come, how wordy to be, how long to keep a prompt: all
-    // of it is advice.
+    // Predicted text, wordiness and how long to keep a prompt are only advice.
     fields.pass_over({"prediction", "prompt_cache_retention"});
     fields.text("verbosity");
   }
@@ -167,8 +166,8 @@ void read_schema_format(
 void read_schema_format(Fields& fields, bool strict, FormatRequest& out) {
   fields.need_text("name");
   fields.text("description");
-  // A mask holds the text to its schema, strict or not; what cannot be held to
-  // is refused where somebody counts on it.
+  // The grammar holds the text to its schema, strict or not. What a grammar
+  // cannot express is refused where the client counts on it.
   out.strict = fields.boolean("strict").value_or(false) || strict;
   const Json* schema = fields.find("schema");
   out.kind = FormatRequest::Kind::schema;

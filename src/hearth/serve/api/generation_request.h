@@ -22,8 +22,8 @@ struct RequestLimits {
   int max_stops = 16;
   std::size_t max_stop_bytes = text::kMaxStopBytes;  // of each
   int max_inputs = 2048;  // texts that become vectors at once
-  // What would change nothing that is promised, or can be put another way, is
-  // refused all the same.
+  // Refuses also what would not change the promised answer, and what could be
+  // put another way (--strict-requests).
   bool strict = false;
 };
 
@@ -37,11 +37,12 @@ struct FormatRequest {
   std::string source;  // of Kind::regex and Kind::gbnf
 };
 
-// What both endpoints have in common.
+// What requests for chats and for completions have in common.
 struct GenerationRequest {
   std::string model;
   bool stream = false, include_usage = false;
-  // At most what the server gives; and what was asked for, where that is more.
+  // How many tokens the answer may have, at most what the server gives; and the
+  // number that was asked for, where it is larger.
   std::optional<int> max_tokens;
   std::optional<std::int64_t> asked_tokens;
   int choices = 1;
@@ -54,16 +55,16 @@ struct GenerationRequest {
   std::optional<int> log_probs;  // with this many alternatives
   bool token_ids = false;        // ids beside the texts of tokens
   FormatRequest format;
-  // What the work for it is charged to; none: each part has a budget of its
-  // own.
+  // The budget that the work for this request is charged to; null: each part
+  // has a budget of its own.
   Effort* effort = nullptr;
 };
 
 enum class ToolChoice : unsigned char { none, automatic, required, named };
 
 struct ChatRequest : GenerationRequest {
-  // As templates read them: content is text, arguments objects, or text where
-  // a model got them wrong.
+  // The messages as templates read them: content is text; arguments are
+  // objects, or text where a model wrote them wrongly.
   Json messages;
   Json tools;                // null, or those of the list that may be called
   bool empty_tools = false;  // no tools are an empty list for the template
@@ -98,8 +99,8 @@ void read_common(
 
 // A text, token ids, or a list of either.
 std::vector<TextOrIds> read_texts(Fields& fields, const char* key);
-// What OpenAI's service keeps beside a request, or asks of itself: nothing of
-// it changes an answer, here as little as there.
+// Reads the keys that OpenAI's service stores beside a request or uses for
+// itself: none of them changes an answer.
 void read_labels(Fields& fields, bool strict);
 
 // A schema's name, itself and whether it must hold: what "json_schema" of a
@@ -122,7 +123,7 @@ void read_max_tokens(
     GenerationRequest& out
 );
 
-// After 'logprobs' was read.
+// Call it after 'logprobs' was read.
 void check_token_ids(const Fields& fields, const GenerationRequest& request);
 
 // A chat's messages as ChatRequest has them, and its tools, null where the
@@ -138,7 +139,7 @@ void read_tool_choice(
     ChatRequest& out
 );
 void read_effort(Fields& fields, const char* key, ChatRequest& out);
-// After all of it was read.
+// Call it after the whole request was read.
 void check_format_with_tools(const ChatRequest& request);
 
 ChatRequest parse_chat_request(

@@ -23,7 +23,8 @@ void write_number(float log_prob, std::string& out) {
   const float value = std::isfinite(log_prob) ? log_prob : kImpossible;
   const auto from = out.size();
   fmt::format_to(std::back_inserter(out), "{}", value);
-  // A number of the same kind everywhere.
+  // Whole numbers are written with a decimal point, so that every value has the
+  // same type.
   if (out.find_first_of(".e", from) == std::string::npos) out += ".0";
 }
 
@@ -162,8 +163,8 @@ void LogProbsWriter::write_entry(std::size_t i, std::string& out) {
   }
 }
 
-// By text: of two tokens that have the same, the less likely one stands for
-// both.
+// Alternatives are listed by their text: of two tokens with the same text, the
+// less likely one stands for both.
 void LogProbsWriter::write_top(
     const infer::GeneratedToken& token,
     std::string& out

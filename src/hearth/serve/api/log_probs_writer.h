@@ -14,8 +14,8 @@ namespace hearth::serve {
 
 using Tokens = std::vector<infer::GeneratedToken>;
 
-// A prompt that an answer begins with: its text, and which of its tokens stand
-// in it.
+// A prompt that the answer repeats ("echo"): its text, and which of its tokens
+// appear in it.
 struct PromptEcho {
   std::string text;
   std::size_t tokens = 0;      // of the prompt
@@ -47,7 +47,7 @@ class LogProbsWriter {
 
   // Appends the next few bytes; false once all of it is written.
   bool next(std::string& out);
-  // All that is left, for what is small.
+  // Writes everything that is left at once; for short answers.
   std::string rest();
   // Characters of text up to and with these tokens, once all is written.
   std::size_t offset() const { return offset_; }

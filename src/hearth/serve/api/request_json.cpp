@@ -10,8 +10,8 @@
 namespace hearth::serve {
 namespace {
 
-// What a request may hold: a list of token ids needs many values, nothing
-// needs many lists.
+// The most values and lists of a request: a list of token ids needs many
+// values, nothing needs many lists.
 constexpr std::size_t kMostValues = 1'000'000, kMostLists = 100'000;
 // An object that keeps the order of its keys looks through all of them for
 // each: bounds on both keep that cheap whatever is sent.
@@ -107,8 +107,8 @@ class RequestReader final : public nlohmann::json_sax<Json> {
     open_.push_back(place(std::move(value)));
   }
 
-  // What is being read, outermost first. Each is the last of the one before,
-  // which does not grow meanwhile.
+  // The containers that are being read, outermost first. Each is the last
+  // element of the one before, which does not grow meanwhile.
   std::vector<Json*> open_;
   std::vector<std::set<std::string>> keys_;  // of the objects among them
   std::string key_;

@@ -20,7 +20,7 @@ struct ResponseHead {
 };
 
 // Each function returns the events for what it was told, in order and numbered;
-// whoever answers whole drops them.
+// for an answer that is not streamed the caller drops them.
 class ResponseWriter {
  public:
   explicit ResponseWriter(ResponseHead head) : head_(std::move(head)) {}
@@ -33,7 +33,7 @@ class ResponseWriter {
   // cut: it reached its limit.
   std::string end(bool cut, const Usage& usage);
   std::string error(const ApiError& error);
-  // After end().
+  // Call it after end().
   const Json& whole() const { return whole_; }
 
  private:

@@ -73,7 +73,7 @@ void ItemReader::message(Fields& item) {
   item.pass_over({"phase"});
 }
 
-// What the assistant says and calls in one turn is one message.
+// The assistant's text and its calls become one message.
 void ItemReader::call(Fields& item) {
   const std::string name = item.need_text("name");
   const std::string text = item.need_text("arguments");
@@ -118,7 +118,7 @@ void ItemReader::read(const Json& value, const std::string& where) {
   } else if (type == "function_call_output") {
     result(item);
   } else if (type == "reasoning") {
-    // What was thought before earlier answers is left out of later prompts.
+    // The reasoning behind earlier answers is left out of later prompts.
     return;
   } else if (type == "item_reference") {
     item.fail("type", "is not supported: answers are not kept, send them");

@@ -104,19 +104,19 @@ void read_reasoning(Fields& fields, ResponseRequest& out) {
   if (reasoning == nullptr) return;
   Fields inner(*reasoning, "reasoning");
   read_effort(inner, "effort", out);
-  // Nothing is summed up: there is nothing to be read of it.
+  // Summaries of reasoning are not offered, so there is nothing to read.
   inner.pass_over({"summary", "generate_summary"});
   inner.finish();
   out.echo["reasoning"].update(*reasoning);
 }
 
-// What is said beside the text: log probabilities, where they are asked for.
+// Reads what is asked for beside the text: log probabilities.
 void read_extras(
     Fields& fields,
     const RequestLimits& limits,
     ResponseRequest& out
 ) {
-  // All of them stand in the last event, too.
+  // The last event repeats all of them, so their number is bounded.
   constexpr int kMostTop = 20;
   const auto top = fields.integer(
       "top_logprobs", 0, std::min(kMostTop, limits.max_log_probs)

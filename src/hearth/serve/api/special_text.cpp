@@ -8,7 +8,7 @@
 namespace hearth::serve {
 namespace {
 
-// One of 32 code points that are no characters and stand for nothing.
+// One of the 32 code points that Unicode reserves as noncharacters.
 std::string mark_number(unsigned char n) {
   return {'\xEF', '\xB7', static_cast<char>(0x90 + n)};
 }
@@ -54,8 +54,8 @@ bool SpecialMarks::holds(const Json& value) const {
   return false;
 }
 
-// After the first character of each, so that what begins or ends a text still
-// does.
+// The mark goes behind the first character of each special text, so that text
+// which begins or ends a message still does.
 std::string SpecialMarks::marked(
     const std::string& text,
     const std::string& mark

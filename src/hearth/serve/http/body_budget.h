@@ -38,7 +38,7 @@ class BodyBudget {
   std::map<std::string, std::size_t> used_by_;
 };
 
-// One request's part of it, given back with the object.
+// One request's share of the budget, given back with the object.
 class BodyShare {
  public:
   BodyShare() = default;
@@ -55,7 +55,7 @@ class BodyShare {
   BodyShare& operator=(const BodyShare&) = delete;
   ~BodyShare() { set(0); }
 
-  // So many bytes have come.
+  // Sets how many bytes of the body have come.
   void set(std::size_t bytes) {
     if (budget_ == nullptr || bytes == size_) return;
     budget_->resize(owner_, size_, bytes);

@@ -7,8 +7,8 @@
 namespace hearth::serve {
 
 std::size_t connections_that_fit(std::size_t wanted) {
-  // For the model's files, pipes, the listening socket, and connections that
-  // are only told that there are too many.
+  // Descriptors for the model's files, pipes, the listening socket, and
+  // connections that are only told that the server is full.
   const std::size_t others = 64 + wanted / 8;
   const rlim_t needed = wanted + others;
   rlimit limit{};

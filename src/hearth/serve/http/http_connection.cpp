@@ -1,3 +1,4 @@
+// One connection: what it reads, what it sends, and when it ends.
 #include <cerrno>
 
 #include <sys/socket.h>
@@ -71,8 +72,8 @@ bool HttpConnection::wants_read() const {
   return !at_end_ && (lingering_ || reply_ || in_.size() < kReadAtOnce);
 }
 
-// One that was answered in full and told so has had its time when others need
-// the place.
+// Whether the connection may be closed to make room for another: it is idle, or
+// its last answer was sent and its client has had time to close.
 bool HttpConnection::spare(Clock::time_point now) const {
   if (lingering_ && now - lingers_since_ > kLinger) return true;
   return !busy() && !parser_.started() && in_.empty();
@@ -98,8 +99,8 @@ bool HttpConnection::on_readable(Clock::time_point now) {
   return advance(now);
 }
 
-// Too much was sent before its turn: the answer under way is the last one here,
-// and a client that goes on and on is let go.
+// The client sent too much before its answer: the answer under way is the last
+// one on this connection, and a client that keeps sending is dropped.
 bool HttpConnection::drop_ahead(std::size_t bytes) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   close_after_ = true;
@@ -107,8 +108,9 @@ bool HttpConnection::drop_ahead(std::size_t bytes) {
   return dropped_ahead_ <= kMost;
 }
 
-// It may have left, or only have nothing more to say. Who left answers what is
-// sent with a reset, which the loop hears of.
+// The client has closed its sending side: it may have left, or only have
+// nothing more to say. If it left, it answers what is sent with a reset, which
+// the loop notices.
 bool HttpConnection::on_end_of_input(Clock::time_point now) {
   if (lingering_) return false;
   if (reply_ && !wants_write()) {
@@ -138,7 +140,8 @@ bool HttpConnection::advance(Clock::time_point now) {
   return true;
 }
 
-// One request out of what has come; false when more must come first.
+// Takes one request out of the bytes that have come; returns false when more
+// must come first.
 bool HttpConnection::parse(Clock::time_point now) {
   const bool before = parser_.started();
   const std::size_t taken = parser_.feed(in_);
@@ -270,7 +273,7 @@ bool HttpConnection::past_deadline(Clock::time_point now) {
 
 // One buffer is sent before the next is taken, which bounds both.
 bool HttpConnection::pull(Clock::time_point now) {
-  // Nobody else holds it: whatever is there now is all that will come.
+  // Nobody else holds the reply, so nothing will be added to it.
   const bool orphan = reply_.use_count() == 1;
   HttpReply::Pull pull = reply_->pull();
   draws_ = pull.draws;

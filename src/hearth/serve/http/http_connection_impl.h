@@ -50,14 +50,14 @@ class HttpConnection {
   bool wants_read() const;
   bool wants_write() const { return sent_ < out_.size(); }
   bool busy() const { return reply_ != nullptr || wants_write(); }
-  // There is more to do without anything new.
+  // Whether there is more to do although no new byte has come.
   bool hurries() const { return hurries_ || (draws_ && !wants_write()); }
   // Asks nothing and is owed nothing: may go to make room.
   bool spare(Clock::time_point now) const;
   Clock::time_point idle_since() const { return idle_since_; }
   // Has begun to say what it wants and not ended.
   bool unfinished() const { return parser_.started() && !close_after_; }
-  // Of a body something comes all the time.
+  // Whether bytes of the body keep arriving.
   bool goes_on(Clock::time_point now) const {
     return parser_.head_done() && now - came_ < host_.options.stall;
   }

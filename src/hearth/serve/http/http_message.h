@@ -20,8 +20,8 @@ struct HttpRequest {
   int minor = 1;      // of HTTP/1.minor
   HttpHeaders headers;
   std::string body;
-  // Where it came from: the client's address, of IPv6 the network that one
-  // client has to itself. Set by the server.
+  // Where the request came from: the client's address, or for IPv6 the network
+  // that a single client owns. Set by the server.
   std::string peer;
 
   // The value of the first header of that name, or null.

@@ -275,7 +275,8 @@ std::size_t HttpParser::feed_chunk_line(std::string_view bytes) {
   return taken;
 }
 
-// What stands there is no part of the request, but must be a header.
+// A trailer line is not part of the request, but it must have the form of a
+// header.
 void HttpParser::end_trailer_line(std::string_view line) {
   if (line.empty()) {
     state_ = State::done;
@@ -298,8 +299,8 @@ void HttpParser::end_chunk_line() {
   std::size_t size = 0;
   const auto semicolon = line.find(';');
   auto digits = std::string_view(line).substr(0, semicolon);
-  // Only before an extension does the RFC let blanks stand, and of control
-  // characters there another reader might make the end of the line.
+  // The RFC allows blanks only before an extension, and another reader might
+  // take a control character for the end of the line.
   if (semicolon != line.npos) {
     while (digits.ends_with(' ') || digits.ends_with('\t')) {
       digits.remove_suffix(1);

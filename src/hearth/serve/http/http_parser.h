@@ -36,7 +36,8 @@ class HttpParser {
   bool head_done() const { return state_ != State::head; }
   bool done() const { return state_ == State::done; }
   const std::optional<HttpFault>& fault() const { return fault_; }
-  // What is known of the request; all but its body once head_done().
+  // The request as far as it was read; everything but its body once
+  // head_done().
   const HttpRequest& head() const { return request_; }
   std::size_t body_size() const { return request_.body.size(); }
   // No bytes tell: the request under way says so from now on.
@@ -66,7 +67,7 @@ class HttpParser {
   void parse_head();
   bool parse_request_line(std::string_view line);
   bool take_authority(std::string_view& target);
-  // Of a line that so many came before.
+  // Checks one header line; `before` counts the lines before it.
   bool check_header(std::string_view line, std::size_t before);
   bool parse_header(std::string_view line);
   void set_host();

@@ -59,7 +59,7 @@ class HttpReply {
   // Called once, on the loop's thread, if the answer has not ended by then.
   void on_deadline(Clock::time_point when, std::function<void()> callback);
 
-  // For the loop.
+  // What the loop takes from a reply at a time.
   struct Pull {
     std::string bytes;
     bool ended = false, closes = false;

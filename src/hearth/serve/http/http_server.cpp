@@ -100,7 +100,7 @@ struct HttpServer::State {
   std::unique_ptr<WorkerQueue> workers, slow_workers;
   std::thread thread;
   std::atomic<bool> draining{false}, stopping{false};
-  // What drain() waits for.
+  // The state that drain() waits for.
   std::mutex mutex;
   std::condition_variable round_ended;
   std::uint64_t rounds = 0;
@@ -162,8 +162,8 @@ bool HttpServer::State::drop_spare(
   return true;
 }
 
-// Of one owner only so many may have begun a request and wait to end it: the
-// oldest go. Whoever means it has said in one go what it wants.
+// One owner may have a bounded number of requests begun and not completed: the
+// oldest of them are dropped. Honest clients send a request in one go.
 void HttpServer::State::drop_unfinished(Clock::time_point now) {
   const std::size_t most = std::clamp<std::size_t>(
       options.max_connections / 4, 1,
@@ -191,8 +191,8 @@ void HttpServer::State::drop_unfinished(Clock::time_point now) {
   });
 }
 
-// Of whoever has begun the most requests and not ended them, the one goes of
-// which nothing came for longest.
+// Drops a connection of the owner with the most uncompleted requests: the one
+// that was silent for longest.
 bool HttpServer::State::drop_stalest() {
   struct Of {
     std::size_t count = 0;
@@ -217,15 +217,16 @@ bool HttpServer::State::drop_stalest() {
   return true;
 }
 
-// Who has only just come may be about to say what it wants, and is the last to
-// go.
+// A connection that has just opened may be about to send its request, so it is
+// the last to be dropped.
 bool HttpServer::State::make_room(Clock::time_point now) {
   return drop_spare(now, options.stall) || drop_stalest() ||
          drop_spare(now, std::chrono::milliseconds(0));
 }
 
 void HttpServer::State::take(int fd, std::string peer, Clock::time_point now) {
-  // Those that are told so need a place for the time it takes.
+  // Clients that are told that the server is full need a connection for that
+  // long.
   const std::size_t most = options.max_connections;
   while (connections.size() >= most && make_room(now)) continue;
   const bool full = connections.size() >= most;
@@ -348,7 +349,7 @@ HttpServer::Workers HttpServer::workers() const {
 void HttpServer::start() {
   State& s = *state_;
   if (s.options.slow_handler) {
-    // With one to spare, nobody takes all of them.
+    // One slow worker is kept spare, so that one owner cannot take all of them.
     s.slow_workers = std::make_unique<WorkerQueue>(
         s.options.slow_workers, WorkerQueue::Sharing::leave_one
     );

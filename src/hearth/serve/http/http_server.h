@@ -25,8 +25,8 @@ namespace hearth::serve {
 using HttpHandler = std::function<
     void(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply)>;
 
-// What a handler throws, having done nothing, when the request is more than a
-// little work.
+// A handler throws this, before it has done anything, when the request is more
+// than a little work.
 struct TakesLong {};
 
 struct HttpServerOptions {
@@ -51,15 +51,15 @@ struct HttpServerOptions {
   // Whose the request is: the requests of one do not delay those of others.
   // Its address, where nothing is said.
   std::function<std::string(const HttpRequest&)> owner;
-  // For a request to arrive whole, a connection to stay idle, and a client to
-  // take any byte that waits for it.
+  // How long a request may take to arrive whole, a connection may stay idle,
+  // and a client may take to read any byte that waits for it.
   std::chrono::milliseconds head_timeout{10'000}, body_timeout{30'000},
       idle_timeout{60'000}, write_timeout{20'000};
   // Bytes a second that a client must take, on average over this time, while
   // more waits for it.
   std::size_t least_rate = 4096;
   std::chrono::milliseconds rate_window{30'000};
-  // And those of a body that it must send.
+  // The least bytes per second of a body that the client sends.
   std::size_t least_body_rate = 4096;
   std::chrono::milliseconds body_rate_window{10'000};
   // An answer that has nothing to say for so long says that it is still there.
@@ -90,9 +90,9 @@ class HttpServer {
 
   int port() const;
   void start();
-  // From now on each answer ends its connection. Waits until none is under way,
-  // at most that long, and says how many are; connections are still taken, so
-  // that the gate can turn them away.
+  // From now on each answer ends its connection. Waits until no answer is under
+  // way, but at most that long, and returns how many still are; new connections
+  // are accepted, so that the gate can turn them away.
   std::size_t drain(std::chrono::milliseconds patience);
   // Drains, then closes everything. What drain() says.
   std::size_t stop(std::chrono::milliseconds patience);

@@ -14,7 +14,7 @@ bool is_loopback(const std::string& host);
 // The address to listen on: localhost is 127.0.0.1, addresses are themselves.
 // Throws UsageError for other names.
 std::string address_of_host(const std::string& host);
-// What this machine calls itself, and that on the local network.
+// The names of this machine: its own, and that on the local network.
 std::vector<std::string> machine_names();
 
 // The address that tells one client from another: of IPv4 all of it, of IPv6

@@ -66,14 +66,15 @@ auto in_file(const std::string& file, Body body) {
   }
 }
 
-// What marks the end of the message that is to go on. The space tells whether
-// the template strips what it is given.
+// The mark at the end of the message that the model continues. Its space shows
+// whether the template strips what it is given.
 constexpr std::string_view kGoesOn = "HEARTH_GOES_ON ";
 
 // Whether the text has the part, in time of their lengths also where both are
 // one letter written a million times, as find() is not.
 bool holds(std::string_view text, std::string_view part) {
-  // For each beginning of the part, how long a beginning ends it.
+  // The prefix function of Knuth, Morris and Pratt: for each beginning of the
+  // part, the length of the longest shorter beginning that it ends with.
   std::vector<std::size_t> falls(part.size() + 1);
   std::size_t same = 0;
   const auto follow = [&](char c) {

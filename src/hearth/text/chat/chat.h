@@ -56,7 +56,7 @@ class ChatTemplate {
 
   std::string render(const Json& messages, const ChatOptions& options) const;
 
-  // As it was given.
+  // The template's source as it was given.
   const std::string& source() const { return source_; }
   // Whether the template reads this variable, key of a message, or word.
   bool mentions(std::string_view word) const {
@@ -98,16 +98,16 @@ std::optional<std::size_t> unread_message(
 // The templates of a model: usually one, sometimes one more for tools.
 class ChatTemplates {
  public:
-  // From a .jinja or .gguf file, a tokenizer's folder, or a file inside it.
-  // tokens_from: the model or tokenizer whose bos_token, eos_token and so on
-  // it is to have; empty: those beside it. Throws FormatError when there is no
+  // Loads templates from a tokenizer's folder, or a file inside it.
+  // tokens_from: the model or tokenizer whose bos_token, eos_token and so on it
+  // is to have; empty: those beside it. Throws FormatError when there is no
   // template.
   static ChatTemplates load(
       const std::string& path,
       const TemplateLimits& limits = {},
       const std::string& tokens_from = {}
   );
-  // Nothing when there is no template.
+  // As load(), but returns nothing when there is no template.
   static std::optional<ChatTemplates> find(
       const std::string& path,
       const TemplateLimits& limits = {},

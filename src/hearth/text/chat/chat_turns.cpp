@@ -1,3 +1,4 @@
+// TurnFinder: where each message of a chat stands in the template's text.
 #include <algorithm>
 
 #include "hearth/base/error.h"

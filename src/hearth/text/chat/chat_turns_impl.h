@@ -30,7 +30,7 @@ class TurnFinder {
       std::vector<jinja::Value> messages,
       bool generation_prompt
   ) const;
-  // Nothing when the template refuses such a conversation.
+  // Returns nothing when the template refuses such a conversation.
   std::optional<std::string> try_render(
       std::vector<jinja::Value> messages,
       bool generation_prompt
@@ -40,8 +40,8 @@ class TurnFinder {
       const std::vector<int>& wanted
   );
   std::optional<TextSpan> by_prefix(std::size_t turn) const;
-  // What the mark stands in for: the content and calls, the content alone, or
-  // the thought and the content.
+  // What of a message the mark replaces: the content and calls, the content
+  // alone, or the thought and the content.
   enum class Marked { kAll, kContent, kThoughtAndContent };
   std::optional<TextSpan> by_mark(std::size_t turn, Marked what) const;
   jinja::Value marked(std::size_t turn, Marked what) const;

@@ -47,7 +47,7 @@ class MarkedChat {
         options_(options),
         word_(word_outside(text)) {}
 
-  // Nothing where the template refuses the marked contents.
+  // Returns nothing where the template refuses the marked contents.
   std::optional<std::string> render(const std::vector<std::size_t>& at) const {
     Json marked = messages_;
     for (const std::size_t i : at) {
@@ -104,7 +104,8 @@ std::optional<std::size_t> unread_message(
       whole ? marked.found_in(*whole) : std::vector<bool>(messages.size());
   for (const std::size_t i : all) {
     if (found[i]) continue;
-    // It may be read and not written: then something else has changed.
+    // A template may read a message without writing it: then something else of
+    // the text has changed.
     if (marked.render({i}) == text) return i;
   }
   return std::nullopt;

@@ -1,3 +1,4 @@
+// Messages that a template leaves out.
 #include <gtest/gtest.h>
 
 #include "hearth/text/chat/chat.h"

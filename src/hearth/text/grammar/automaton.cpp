@@ -35,7 +35,8 @@ void arrange(
   }
 }
 
-// Each of them is another place of the text at once.
+// Each repetition that may be empty is another place where the text may stand
+// at the same time.
 constexpr std::int32_t kMostEmptyTimes = 256;
 
 }  // namespace

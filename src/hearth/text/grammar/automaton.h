@@ -86,7 +86,7 @@ class Automaton {
  public:
   // The end of the whole text; nothing leaves it.
   static constexpr StateId kDone = 0;
-  // Of states with edges of their own, and of all.
+  // The most states with edges of their own, and the most states in all.
   static constexpr std::size_t kMaxStates = std::size_t{1} << 18;
   static constexpr std::int64_t kMaxNumbers = std::int64_t{1} << 30;
 
@@ -94,7 +94,7 @@ class Automaton {
   // reads a byte, rules that no finite text satisfies, too many states.
   Automaton(const Rules& rules, const std::string& who, Effort& effort);
 
-  // Where the edges of a state are.
+  // The range of a state's edges.
   struct Row {
     StateId at = 0;
     StateId shift = 0;
@@ -116,7 +116,7 @@ class Automaton {
   bool ends_rule(Row row) const {
     return ends_[static_cast<std::size_t>(row.at)] != 0;
   }
-  // It ends its rule and leads nowhere else.
+  // Whether the state ends its rule and leads nowhere else.
   bool only_ends(StateId state) const {
     const Row at = row(state);
     return ends_rule(at) && bytes(at).empty() && calls(at).empty() &&

@@ -156,7 +156,7 @@ class SingleBytes {
 // at: a counted part may be left each time it was read.
 class Solver {
  public:
-  // More pairs than these are not looked at.
+  // The most pairs that are examined.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 20;
 
   Solver(
@@ -166,7 +166,8 @@ class Solver {
   )
       : automaton_(automaton), tokens_(tokens), effort_(effort) {}
 
-  // Of states at the root; nothing where there were too many.
+  // What leaves the tree from states at the root; nothing where there were too
+  // many pairs.
   std::unordered_map<StateId, Leaving> solve() {
     const std::size_t states = automaton_.size();
     for (std::size_t s = 0; s < states; ++s) {
@@ -220,7 +221,8 @@ class Solver {
     return found_[pair_of(state, node)];
   }
 
-  // Where a byte leads: into the tree, and to the root where a token ends.
+  // The states that a byte leads to: into the tree of tokens, and back to its
+  // root where a token ends.
   template <typename Seen>
   void each_after_byte(const Pair& at, const Seen& seen) const {
     const auto nodes = tokens_.nodes();

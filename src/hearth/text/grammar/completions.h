@@ -30,8 +30,8 @@ class Completions {
 
   // Every text can be finished, and leaving() may not be asked.
   bool always() const { return always_; }
-  // Of a state with edges of its own (Automaton::uncounted). Where there were
-  // too many to be looked at, everything is thought possible.
+  // What may leave a state with edges of its own (Automaton::uncounted). Where
+  // there were too many pairs to examine, everything is taken as possible.
   Leaving leaving(StateId state) const {
     const auto found = leaving_.find(state);
     return found == leaving_.end() ? Leaving{true, true} : found->second;

@@ -67,7 +67,8 @@ class SameLength {
   int places_;
 };
 
-// From low to high, neither negative, `places` of the digits behind a point.
+// Numbers from low to high, neither negative, with `places` of the digits
+// behind a point.
 ExprPtr natural(std::int64_t low, std::int64_t high, int places) {
   const auto least_size = static_cast<std::size_t>(places) + 1;
   const auto written = [&](std::int64_t value) {

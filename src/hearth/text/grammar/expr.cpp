@@ -17,7 +17,7 @@ std::shared_ptr<Expr> make(Expr::Kind kind) {
   return made;
 }
 
-// What is known of the whole by its parts.
+// Facts about an expression that follow from those of its parts.
 void count_parts(Expr& made) {
   std::size_t sum = 0;
   for (const ExprPtr& part : made.parts) {
@@ -66,7 +66,8 @@ Expr::~Expr() {
     const ExprPtr one = std::move(dying.back());
     dying.pop_back();
     if (!one || one.use_count() > 1 || one->parts.empty()) continue;
-    // Nobody else has it, so its parts may be taken before it goes.
+    // Nobody else holds this expression, so its parts may be taken before it is
+    // destroyed.
     auto& below = const_cast<Expr&>(*one).parts;
     std::move(below.begin(), below.end(), std::back_inserter(dying));
     below.clear();

@@ -36,8 +36,9 @@ struct Expr {
   std::vector<ExprPtr> parts;    // one of a repeat
   int min = 0, max = 0;          // of a repeat; max may be kNoLimit
   int rule = -1;
-  // Of the whole expression, known when it is made: how deep it nests, about
-  // how many states it takes (a call: one), and whether it calls rules.
+  // Facts about the whole expression, known when it is made: how deep it nests,
+  // about how many states it takes (a call counts as one), and whether it calls
+  // rules.
   int depth = 1;
   std::size_t size = 1;
   bool calls = false;

@@ -1,3 +1,4 @@
+// Grammars in GBNF, the notation of llama.cpp.
 #include <map>
 #include <string>
 #include <utility>

@@ -14,10 +14,10 @@
 namespace hearth::text {
 
 struct GrammarOptions {
-  // What a grammar cannot hold is refused; else the closest wider grammar is
-  // made: a valid text may still come out, and so may others.
+  // Refuses what a grammar cannot express. Otherwise the closest wider grammar
+  // is made: it takes all valid texts, and others too.
   bool strict = true;
-  // What making it counts to, a budget of its own by default.
+  // The budget that making the grammar is charged to; null: one of its own.
   Effort* effort = nullptr;
 };
 
@@ -49,7 +49,7 @@ std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
     std::vector<std::int32_t> stop_ids
 );
 
-// Where one text stands in its grammar.
+// The position of one text in its grammar, and the tokens that may follow.
 class GrammarState {
  public:
   // The first for a grammar and a vocabulary looks for texts that the tokens
@@ -68,10 +68,10 @@ class GrammarState {
   void mask(std::span<float> logits);
   // Throws Error when the token was not allowed.
   void accept(std::int32_t id);
-  // The same for bytes that are no whole token.
+  // Accepts bytes that are no whole token.
   void accept_bytes(std::string_view bytes);
   bool may_end() const;
-  // Nothing but the end can follow.
+  // Whether only the end can follow.
   bool must_end() const;
 
  private:

@@ -69,7 +69,7 @@ struct NameTree {
   bool ends = false;
 };
 
-// From the root to where a text leaves the tree by a character.
+// Texts from the root to the character by which they leave the tree.
 ExprPtr leaving(const NameTree& tree) {
   std::vector<CodeRange> known;
   std::vector<ExprPtr> ways;
@@ -85,7 +85,7 @@ ExprPtr leaving(const NameTree& tree) {
   return choice(std::move(ways));
 }
 
-// From the root to where a text may end without having left the tree.
+// Texts from the root that end without having left the tree.
 ExprPtr stopping(const NameTree& tree) {
   std::vector<ExprPtr> ways;
   for (const auto& [code, below] : tree.next) {

@@ -24,7 +24,7 @@ ExprPtr json_comma();  // and the space behind it
 ExprPtr json_chars(const std::vector<CodeRange>& ranges);
 // Any character in any way that JSON can write it.
 ExprPtr json_char();
-// With quotes; lengths count characters.
+// A JSON string with its quotes; lengths count characters.
 ExprPtr json_string(int min, int max);
 // A name in quotes that is none of `taken`; written without escapes.
 ExprPtr json_other_name(const std::vector<std::string>& taken);

@@ -43,7 +43,8 @@ std::size_t StateMask::bytes() const {
 
 namespace {
 
-// Whoever comes next charges its own, also where making a mask was too much.
+// The charge of one caller ends with this object, also where making a mask was
+// too much; the next caller charges its own budget.
 struct Uncharged {
   std::unique_ptr<Stacks>& stacks;
   ~Uncharged() { stacks->charge(nullptr); }
@@ -62,7 +63,7 @@ StateMasks::StateMasks(
       stacks_(std::make_unique<Stacks>(automaton)) {}
 
 std::shared_ptr<const StateMask> StateMasks::of(StateId state, Effort* effort) {
-  // In a long text most places are like each other: no token reaches a bound.
+  // In a long text most positions are alike, because no token reaches a bound.
   state = automaton_->like(state, vocabulary_->max_depth());
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(state);

@@ -15,7 +15,8 @@
 
 namespace hearth::text::grammar {
 
-// Where steps pass this, stacks are made anew from what is still needed.
+// When stacks take more than this, they are made anew from what is still
+// needed.
 constexpr std::size_t kMaxStackBytes = std::size_t{16} << 20;
 
 class StateMask {
@@ -36,7 +37,7 @@ class StateMask {
   std::vector<std::uint32_t> open_;
 };
 
-// Of one grammar and one vocabulary; for several threads.
+// The masks of one grammar and one vocabulary; several threads may use them.
 class StateMasks {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{32} << 20;

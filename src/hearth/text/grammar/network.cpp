@@ -1,3 +1,4 @@
+// From rules to a network of states: which rules are copied, which are called.
 #include <algorithm>
 #include <string>
 #include <utility>

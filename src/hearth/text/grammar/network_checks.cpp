@@ -1,3 +1,4 @@
+// What must hold of a network: it ends, and no loop consumes nothing.
 #include <algorithm>
 #include <utility>
 

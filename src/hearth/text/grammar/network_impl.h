@@ -72,7 +72,7 @@ std::vector<std::int32_t> rank_rules(
     Effort& effort
 );
 
-// For each loop, whether one time may read nothing.
+// For each loop, whether one repetition may read nothing.
 std::vector<bool> empty_loops(
     const Network& network,
     const std::vector<bool>& empty

@@ -10,7 +10,8 @@
 namespace hearth::text::grammar {
 namespace {
 
-// What takes more states than this when it is written out is counted.
+// A repetition that would take more states than this when written out is
+// counted instead.
 constexpr std::size_t kWrittenOut = 64;
 // A loop with more than this is made once and called.
 constexpr std::size_t kLargeLoop = std::size_t{1} << 20;

@@ -11,7 +11,7 @@ namespace {
 // A class of more ranges is written once and called.
 constexpr std::size_t kLargeClass = 32;
 
-// What an alternative begins with, where that is a text.
+// The text that an alternative begins with, where it begins with one.
 std::string_view beginning_of(const Expr& e) {
   if (e.kind == Expr::Kind::bytes) return e.bytes;
   const bool led = e.kind == Expr::Kind::sequence && !e.parts.empty() &&

@@ -19,7 +19,7 @@ namespace {
 
 using Ranges = std::vector<CodeRange>;
 
-// What a dot leaves out, as ECMAScript has it.
+// The characters that a dot does not match, as in ECMAScript.
 const Ranges kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 const Ranges kDigits{{'0', '9'}};
 const Ranges kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
@@ -187,7 +187,7 @@ class RegexParser {
            text_.take_if(U"?<=") || text_.take_if(U"?<!");
   }
 
-  // To the end of the group, whatever is in it.
+  // Skips to the end of the group, whatever is in it.
   void skip_group(std::size_t at) {
     int open = 1;
     bool in_class = false;

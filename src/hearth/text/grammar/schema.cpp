@@ -1,3 +1,4 @@
+// JSON schemas to grammars: keywords, types, and what is refused.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,8 +27,8 @@ struct Keyword {
   unsigned types;  // those it speaks of; 0: of none or of all
 };
 
-// Those that are obeyed or say nothing about the value. All others are
-// refused.
+// The keywords that are obeyed or that say nothing about the value. All others
+// are refused.
 constexpr std::array kKeywords{
     Keyword{"type", 0},
     Keyword{"enum", 0},
@@ -125,7 +126,8 @@ unsigned type_of(const Json& value) {
   if (value.is_boolean()) return kBoolean;
   if (value.is_number_integer()) return kInteger;
   if (value.is_number()) {
-    // Not by way of an integer, which the largest do not fit.
+    // The value is not converted by way of an integer, which the largest do not
+    // fit.
     const double number = value.get<double>();
     return number == std::trunc(number) ? kInteger : kNumber;
   }

@@ -10,7 +10,7 @@
 namespace hearth::text::grammar {
 namespace {
 
-// What it takes to hold one branch against another, at least.
+// The least work of comparing one branch with another.
 constexpr std::uint64_t kUnitsPerPair = 100;
 
 bool states_object(const Json& schema) {

@@ -1,3 +1,4 @@
+// Objects and arrays of a JSON schema.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -32,7 +33,7 @@ std::vector<std::string> required_of(
   return names;
 }
 
-// What no other name may be.
+// The names that other members may not have.
 std::vector<std::string> taken_names(
     const Json& properties,
     const std::vector<std::string>& required,
@@ -136,7 +137,7 @@ ExprPtr SchemaReader::members(
     const ExprPtr& extra,
     const std::string& path
 ) {
-  // What follows a member: all later ones, each after a comma.
+  // The members that may follow one: all later ones, each after a comma.
   const auto behind = [&](std::size_t from) {
     std::vector<ExprPtr> parts;
     for (std::size_t i = from; i < pairs.size(); ++i) {

@@ -54,7 +54,8 @@ struct NumberBounds {
 
 class SchemaReader {
  public:
-  // Both must outlive it. Not strict: what cannot be held is left out.
+  // Both must outlive the reader. Where it is not strict, what a grammar cannot
+  // express is left out.
   SchemaReader(const Json& root, bool strict, Effort& effort)
       : root_(root), strict_(strict), effort_(effort) {}
   // Adds the rules of the schema and of all it refers to; the rule to call.
@@ -134,10 +135,10 @@ class SchemaReader {
   ) const;
   ExprPtr integer(const Json& schema, const std::string& path);
   ExprPtr number(const Json& schema, const std::string& path);
-  // As 'multipleOf' has it.
+  // The grammar of a number with 'multipleOf'.
   ExprPtr number_of(const Json& schema, const std::string& path);
 
-  // Of a value of which nothing is said.
+  // The rules of a value about which the schema says nothing.
   const AnyJson& any_rules();
 
   // A rule for a schema that stands in several places of an expression.
@@ -154,7 +155,7 @@ class SchemaReader {
   void merge_properties(Json& mine, const Json& value, const std::string& path);
   void merge_arrays(Json& a, const Json& b, const std::string& path);
   void check_closed(const Json& a, const Json& b, const std::string& path);
-  // Without $ref and allOf at its top.
+  // The schema without $ref and allOf at its top.
   Json plain(const Json& schema, const std::string& path);
   const Json& target(const std::string& reference, const std::string& path);
   const Json* member(const Json& object, const std::string& name);
@@ -172,7 +173,7 @@ class SchemaReader {
   std::size_t seen_ = 0;
 };
 
-// What may stand in a schema without changing what it says.
+// Whether the keyword may stand in a schema without changing what it says.
 bool says_nothing(std::string_view keyword);
 
 // The types it admits: by "type", else by the keywords it has; kAnyType where

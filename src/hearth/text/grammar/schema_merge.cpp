@@ -189,7 +189,8 @@ void SchemaReader::merge_properties(
     const Json& value,
     const std::string& path
 ) {
-  // As a list: looking for each name would take the square of them.
+  // The object is used as a list: looking for each name would take the square
+  // of their number.
   std::vector<Json::object_t::value_type>& members =
       mine.get_ref<Json::object_t&>();
   effort_.spend(members.size() + value.size());

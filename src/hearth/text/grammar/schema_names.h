@@ -39,10 +39,11 @@ class NameList {
   std::unordered_set<std::string_view> table_;
 };
 
-// The same text for equal values: 1 and 1.0, and members in any order.
+// A text that is equal for equal values: 1 and 1.0, and objects with their
+// members in any order.
 std::string value_key(const Json& value);
 
-// Those of `a` that are in `b` too; both are lists.
+// The values of `a` that are in `b` too; both are lists.
 Json common_values(const Json& a, const Json& b);
 
 }  // namespace hearth::text::grammar

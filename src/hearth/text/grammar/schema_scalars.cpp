@@ -1,3 +1,4 @@
+// Numbers and other single values of a JSON schema.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// JSON schemas: what their grammars take, and what is refused.
 #include <algorithm>
 #include <string>
 #include <vector>

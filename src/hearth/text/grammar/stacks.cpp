@@ -176,7 +176,7 @@ SetId Stacks::intern_set(std::vector<Place>& set) {
   return id;
 }
 
-// What lies below has been looked at.
+// The stack below this place has been examined.
 bool Stacks::leads_out(const Place& place) const {
   if (place.state == Automaton::kDone) return true;
   const Completions::Leaving way =

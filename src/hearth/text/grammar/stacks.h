@@ -58,7 +58,7 @@ class Stacks {
     if (effort_ != nullptr) effort_->spend(places);
   }
 
-  // Before the first byte.
+  // The set of places before the first byte.
   SetId start();
   // One place whose rule comes back to the end; `state` reads bytes.
   SetId alone(StateId state);
@@ -82,7 +82,7 @@ class Stacks {
   // Whether a text that stands there at the end of a token can be finished.
   bool can_finish(SetId set);
 
-  // What it takes up; and the same set in another, new table.
+  // The bytes that the table takes; and the same set in another, new table.
   std::size_t bytes() const;
   SetId copy_into(SetId set, Stacks& other) const;
 

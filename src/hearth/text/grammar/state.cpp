@@ -1,3 +1,4 @@
+// GrammarState: where a text is in its grammar, and which tokens may follow.
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
@@ -154,7 +155,7 @@ std::shared_ptr<const TokenSet> GrammarState::State::mask() {
   auto tokens = std::make_shared<TokenSet>(vocabulary->size());
   if (crowded()) renew_table();
   if (!mask_by_state(*tokens) && !mask_by_scan(*tokens)) {
-    // Too much for the text's own stacks.
+    // The text's own stacks would grow too large here.
     auto stacks = table->stacks->fresh();
     const SetId copy = table->stacks->copy_into(set, *stacks);
     scan_all(*vocabulary, stacks, copy, [&](std::uint32_t node, SetId after) {

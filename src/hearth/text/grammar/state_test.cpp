@@ -1,3 +1,4 @@
+// Masks of tokens against a plain reader of the same grammar.
 #include <algorithm>
 #include <cmath>
 #include <random>

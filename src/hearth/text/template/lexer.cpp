@@ -1,3 +1,4 @@
+// A template's source to tokens.
 #include <charconv>
 #include <cstdlib>
 

@@ -1,3 +1,4 @@
+// What a template has at hand while it runs: namespaces, calls, filters.
 #include <algorithm>
 
 #include "hearth/text/template/failure.h"

@@ -1,4 +1,5 @@
 #pragma once
+// Base64 to bytes.
 #include <string>
 #include <string_view>
 

@@ -1,3 +1,4 @@
+// SentencePiece's table of replaced characters.
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"

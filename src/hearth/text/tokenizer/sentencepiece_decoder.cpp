@@ -1,3 +1,4 @@
+// Token texts to text, as SentencePiece joins them.
 #include "hearth/text/tokenizer/decoder.h"
 #include "hearth/text/tokenizer/utf8.h"
 

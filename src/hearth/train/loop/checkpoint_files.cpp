@@ -1,3 +1,4 @@
+// A checkpoint's files: their checksums, and what an ended writer left.
 #include <algorithm>
 #include <filesystem>
 

@@ -1,3 +1,4 @@
+// Arrays of a run to tensors of a file and back.
 #include <array>
 #include <limits>
 

@@ -1,3 +1,4 @@
+// Objectives: what they sum, and what they divide it by.
 #include <gtest/gtest.h>
 
 #include "hearth/nn/init.h"

@@ -1,3 +1,4 @@
+// The smallest change of a recipe that fits the memory.
 #include <vector>
 
 #include <fmt/format.h>

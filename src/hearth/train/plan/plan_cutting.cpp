@@ -1,3 +1,4 @@
+// How a batch is cut into micro-batches that fit.
 #include <algorithm>
 
 #include "hearth/ops/execution.h"
