@@ -26,8 +26,8 @@ def quoted(page):
 
 
 def is_path(word):
-    # What begins with a slash is a route of the server.
-    return bool(re.fullmatch(r"[\w.*-][\w./*-]*", word)) and ("/" in word or re.search(ENDINGS, word))
+    # What begins with a slash is a route of the server; `.h` is an ending.
+    return not re.fullmatch(r"\.\w+", word) and bool(re.fullmatch(r"[\w.*-][\w./*-]*", word)) and ("/" in word or re.search(ENDINGS, word))
 
 
 def path_exists(root, word):
