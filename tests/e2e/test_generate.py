@@ -432,6 +432,12 @@ class EvalPpl(Folder):
         for stride in (1, 5, 31):
             self.assertEqual(self.ppl("--ctx", 32, "--stride", stride, "--windows", 0)["tokens"], count - 1)
 
+    def test_windows_fit_the_context(self):
+        for context, window in ((48, 48), (1 << 12, 512)):
+            self.config["max_position_embeddings"] = context
+            self.write_config()
+            self.assertEqual(self.ppl()["ctx"], window)
+
     def test_batches_change_nothing(self):
         one, many = (self.ppl("--ctx", 32, "--batch", n) for n in (1, 7))
         self.assertAlmostEqual(one["nll"], many["nll"], 5)

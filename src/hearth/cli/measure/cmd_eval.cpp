@@ -1,4 +1,5 @@
 // hearth eval ppl: perplexity of a model on a text.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -14,14 +15,17 @@ namespace {
 struct EvalFlags {
   ModelFlags model;
   std::string text, method = "sliding", products = "int8";
-  std::int64_t ctx = 512, windows = 0, stride = 0, batch = 0;
+  std::int64_t ctx = 0, windows = 0, stride = 0, batch = 0;
 };
 
 void declare(Args& args, EvalFlags& f) {
   f.model.declare(args);
   args.option("--text", f.text, "The text file; - reads stdin");
   args.require("--text");
-  args.option("--ctx", f.ctx, "Tokens of a window");
+  args.option(
+      "--ctx", f.ctx,
+      "Tokens of a window; 0: 512, or the model's context where that is less"
+  );
   args.option("--windows", f.windows, "Only the first so many windows; 0: all");
   args.choice(
       "--method", f.method, {"sliding", "llamacpp"},
@@ -68,7 +72,7 @@ infer::PerplexityOptions options_of(const EvalFlags& f) {
   o.method = sliding ? infer::PerplexityMethod::sliding
                      : infer::PerplexityMethod::llamacpp;
   o.exact = f.products == "exact";
-  o.window = size_of(f.ctx, 2, "--ctx");
+  if (f.ctx != 0) o.window = size_of(f.ctx, 2, "--ctx");
   o.max_windows = size_of(f.windows, 0, "--windows");
   o.stride = size_of(f.stride, 0, "--stride");
   o.batch = size_of(f.batch, 0, "--batch");
@@ -92,6 +96,10 @@ void cmd_eval_ppl(Context& context, const std::vector<std::string>& words) {
   if (text.empty()) throw UsageError(flags.text + ": there is no text in it");
   double load_ms = 0;
   const auto model = flags.model.load(context, &load_ms);
+  if (flags.ctx == 0) {
+    options.window =
+        std::min(options.window, model.model.decoder->config().max_length);
+  }
   const auto ids = model.raw_prompt(text);
   const auto prefix = model.tokenizer->prefix_ids();
   std::optional<std::int32_t> bos;

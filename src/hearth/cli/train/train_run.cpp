@@ -29,8 +29,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // Refuses what cannot fit; leaves the planner's choices in the recipe.
-train::Plan plan_run(train::Recipe& recipe, const Context& context) {
-  const auto machine = this_machine(recipe, context);
+train::Plan plan_run(
+    train::Recipe& recipe,
+    bool begun,
+    const Context& context
+) {
+  auto machine = this_machine(recipe, context);
+  machine.begun = begun;
   set_memory_budget(machine.budget);
   context.note(
       fmt::format(
@@ -205,7 +210,7 @@ train::TrainResult train_run(
   const std::string dir = recipe.run.dir;
   const bool resume = mode == train::RunMode::resume;
   if (resume) train::check_resumable(train::run_recipe(dir), recipe);
-  const train::Plan plan = plan_run(recipe, context);
+  const train::Plan plan = plan_run(recipe, resume, context);
   train::RunDirectory run(dir, mode);
   train::Session session =
       train::open_session(recipe, [&](const data::DataConfig& d) {

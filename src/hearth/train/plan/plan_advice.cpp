@@ -1,4 +1,5 @@
 // The smallest change of a recipe that fits the memory.
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 
 #include "hearth/train/plan/plan_advice_impl.h"
 #include "hearth/train/plan/planner.h"
+#include "hearth/train/recipe/recipe_changes.h"
 
 namespace hearth::train {
 namespace {
@@ -81,9 +83,19 @@ std::vector<Change> changes_for(const Recipe& r) {
 
 std::string smallest_change(
     const Recipe& recipe,
+    bool begun,
     const std::function<bool(const Recipe&)>& fits
 ) {
-  const auto changes = changes_for(recipe);
+  auto changes = changes_for(recipe);
+  if (begun) {
+    std::erase_if(changes, [&](const Change& c) {
+      Recipe changed = recipe;
+      c.apply(changed);
+      return !std::ranges::all_of(
+          recipe_changes(recipe, changed), &RecipeChange::resumable
+      );
+    });
+  }
   for (const Change& c : changes) {
     Recipe one = recipe;
     c.apply(one);

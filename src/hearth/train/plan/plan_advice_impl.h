@@ -8,9 +8,10 @@
 namespace hearth::train {
 
 // One change as overrides to type, or several where no single one is enough;
-// empty when nothing helps.
+// empty when nothing helps. begun: only what --resume may change.
 std::string smallest_change(
     const Recipe& recipe,
+    bool begun,
     const std::function<bool(const Recipe&)>& fits
 );
 

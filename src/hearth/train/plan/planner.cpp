@@ -122,6 +122,7 @@ Plan make_plan(
   plan.packed = cut.policy.packed;
   plan.fits = cut.fits;
   plan.budget = machine.budget;
+  plan.begun = machine.begun;
   plan.budget_reason = machine.budget_reason;
   plan.peak_gflops = machine.peak_gflops;
   plan.settled_rows = cut.fits ? cutting.settle(cut) : cut.rows;
@@ -129,9 +130,10 @@ Plan make_plan(
   plan.accumulation =
       (cutting.batch().all + plan.settled_rows - 1) / plan.settled_rows;
   if (!cut.fits) {
-    plan.advice = smallest_change(recipe, [&](const Recipe& r) {
+    const auto fits = [&](const Recipe& r) {
       return Cutting(r, model, machine).choose().fits;
-    });
+    };
+    plan.advice = smallest_change(recipe, machine.begun, fits);
   }
   plan.parameters = count_parameters(model.config, recipe.lora);
   plan.step_flops = training_flops(
@@ -153,8 +155,10 @@ void check_fits(const Plan& plan) {
           format_bytes(plan.memory.total()), format_bytes(plan.budget),
           plan.budget_reason
       ),
-      plan.advice.empty() ? "use a smaller model, shorter rows, or lora"
-                          : "this would fit: " + plan.advice
+      !plan.advice.empty() ? "this would fit: " + plan.advice
+      : plan.begun         ? "nothing that --resume may change would make it "
+                             "fit: give it more memory, or begin another run"
+                           : "use a smaller model, shorter rows, or lora"
   );
 }
 

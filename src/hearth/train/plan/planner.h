@@ -24,6 +24,8 @@ struct PlanMachine {
   double peak_gflops = 0;  // in the recipe's precision; 0: not measured
   // Of that peak, by width, narrowest first; empty: what is typical.
   std::vector<hardware::TrainingShare> training;
+  // For a run that has begun: what --resume must not change is not advised.
+  bool begun = false;
 };
 
 // The model a recipe trains: of model.from, or a new one, whose vocabulary the
@@ -47,6 +49,7 @@ struct Plan {
   std::string budget_reason;
   bool fits = true;
   std::string advice;  // the smallest change that would fit
+  bool begun = false;  // as PlanMachine has it
   ParameterCount parameters;
   double step_flops = 0;
   std::int64_t steps = 0;  // 0: as many as the data gives

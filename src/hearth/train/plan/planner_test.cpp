@@ -237,6 +237,34 @@ TEST(Planner, AdviceFitsWhenItIsTaken) {
   EXPECT_TRUE(plan_of(r, budget).fits);
 }
 
+// What --resume would refuse is no advice.
+TEST(Planner, AdviceToARunThatHasBegunIsWhatMayChange) {
+  Recipe r = small_recipe();
+  r.optim.name = "adamw";
+  r.train.precision = "bf16";
+  r.train.checkpointing = "all";
+  r.train.packed = "all";
+  PlanMachine m;
+  const auto advice_at = [&](std::size_t budget) {
+    m.budget = budget;
+    return make_plan(r, planned_model(r), m).advice;
+  };
+  r.train.micro_batch_size = 1;
+  const std::size_t least = plan_of(r, 0).memory.total();
+  r.train.micro_batch_size = 16;
+  const std::size_t less = least - (1 << 16);
+  ASSERT_NE(advice_at(less).find("optim.name=adamw8bit"), std::string::npos);
+  m.begun = true;
+  EXPECT_EQ(advice_at(less), "");
+  try {
+    check_fits(make_plan(r, planned_model(r), m));
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(e.hint().find("--resume"), std::string::npos) << e.hint();
+  }
+  EXPECT_EQ(advice_at(least), "train.micro_batch_size=1");
+}
+
 // A step that is pinned on both sides keeps its size.
 TEST(Planner, AdviceLeavesTheUpdateAsItIs) {
   Recipe r = small_recipe();
