@@ -38,17 +38,16 @@ mx::array rows_between(
   return mx::slice(x, {0, begin, 0, 0}, {1, end, x.shape(2), x.shape(3)}, s);
 }
 
-// `to` is given up to the update, which writes it where it lies if nothing else
-// holds it.
+// The update writes `to` where it lies if nothing else holds it when it runs.
 mx::array written(
-    mx::array to,
+    const mx::array& to,
     const mx::array& rows,
     int from,
     mx::StreamOrDevice s
 ) {
   mx::Shape start(4, 0), stop = to.shape();
   start[1] = from, stop[1] = from + rows.shape(1);
-  return mx::slice_update(std::move(to), rows, start, stop, s);
+  return mx::slice_update(to, rows, start, stop, s);
 }
 
 // A block with room for `capacity` tokens that begins as `old` does.
