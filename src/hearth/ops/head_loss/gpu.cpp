@@ -115,13 +115,13 @@ int gpu_chunk_tokens(
     int vocabulary
 ) {
   constexpr std::size_t kBytes = std::size_t{1} << 30;
-  constexpr std::size_t kGrain = 256, kMost = 8192;
+  constexpr std::size_t kStep = 256, kMost = 8192;
   // Logits and their gradient; or four float32 arrays of their size beside
   // them, which a divergence or a smoothed loss has at once.
   const std::size_t each =
       2 * mx::size_of(activations) + (is_plain(terms) ? 0 : 4 * sizeof(float));
   const std::size_t tokens = kBytes / (each * std::size_t(vocabulary));
-  return static_cast<int>(std::clamp(tokens / kGrain * kGrain, kGrain, kMost));
+  return static_cast<int>(std::clamp(tokens / kStep * kStep, kStep, kMost));
 }
 
 HeadLoss head_loss_gpu(

@@ -62,7 +62,7 @@ mx::array grown(
   shape[1] = capacity;
   auto block = mx::zeros(shape, like.dtype(), s);
   if (!old || before == 0) return block;
-  return written(std::move(block), rows_between(*old, 0, before, s), 0, s);
+  return written(block, rows_between(*old, 0, before, s), 0, s);
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ void KvCache::append(
   const auto put = [&](std::optional<mx::array> old, const mx::array& part) {
     auto to = fits ? std::move(*old) : grown(old, part, capacity, before, s);
     old.reset();
-    return written(std::move(to), part, before, s);
+    return written(to, part, before, s);
   };
   // Taken out of the block, so that the update is the only holder.
   std::optional<mx::array> old_rows, old_scales;
