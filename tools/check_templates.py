@@ -73,7 +73,7 @@ def find_templates(extra):
 
 
 def built_in():
-    source = ROOT / "src" / "hearth" / "data" / "builtin_template.cpp"
+    source = ROOT / "src" / "hearth" / "text" / "chat" / "builtin_template.cpp"
     return source.read_text(encoding="utf-8").split('R"~~(')[1].split(')~~"')[0]
 
 
@@ -141,7 +141,7 @@ def unicode_cases():
     has the Unicode version the tables were made from."""
     import unicodedata
 
-    tables = ROOT / "src" / "hearth" / "data" / "template" / "text_tables.cpp"
+    tables = ROOT / "src" / "hearth" / "text" / "template" / "text_tables.cpp"
     if f"Unicode {unicodedata.unidata_version}" not in tables.read_text(encoding="utf-8")[:200]:
         return []
     whole = "{{ s.upper() }}|{{ s.lower() }}|{{ s.casefold() }}|{{ s.swapcase() }}|{{ [s] }}|{{ s|tojson }}|{{ s.split() }}"
