@@ -148,8 +148,16 @@ TEST_F(DeviceStep, LionShowsNan) {
   EXPECT_FALSE(std::isnan(after[0].data<float>()[2]));
 }
 
-// One compiled function serves every step: what changes comes as arrays.
+// How much mx::compile does, for as long as it lives.
+struct CompileMode {
+  explicit CompileMode(mx::CompileMode mode) { mx::set_compile_mode(mode); }
+  ~CompileMode() { mx::set_compile_mode(mx::CompileMode::enabled); }
+};
+
+// One compiled function serves every step: what changes comes as arrays. It is
+// traced and not joined, which on a CPU would take a compiler.
 TEST_F(DeviceStep, CompiledOnceItServesEveryStep) {
+  const CompileMode traced_alone(mx::CompileMode::no_fuse);
   const AdamW h{0.01f, 0.9f, 0.99f, 1e-8f, 0.1f};
   int traced = 0;
   const auto compiled =
@@ -213,6 +221,7 @@ TEST_F(DeviceStep, AnUnfitStepLeavesEveryArrayAsItWas) {
 // parameter's whole update must stay within that: as several kernels it would
 // read and write its state several times.
 TEST_F(DeviceStep, AdamWIsOneKernel) {
+  const CompileMode joined(mx::CompileMode::enabled);
   const auto update = mx::compile(
       std::function<Arrays(const Arrays&)>([](const Arrays& in) -> Arrays {
         auto scalars = StepScalars::of({in.data() + 5, StepScalars::kCount});
