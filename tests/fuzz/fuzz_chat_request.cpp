@@ -7,6 +7,7 @@
 
 #include "hearth/serve/api/api_error.h"
 #include "hearth/serve/api/embedding_request.h"
+#include "hearth/serve/api/message_turns.h"
 #include "hearth/serve/api/response_request.h"
 #include "hearth/serve/api/tool_text.h"
 
@@ -43,9 +44,20 @@ void check(const ChatRequest& r) {
     hearth::serve::add_tools_as_text(messages, r.tools);
   }
   hearth::serve::write_calls_as_text(messages);
-  hearth::serve::move_system_to_user(messages);
   for (const auto& message : messages) {
     if (message.contains("tool_calls")) std::abort();
+  }
+  using hearth::serve::TurnForm;
+  for (const auto form :
+       {TurnForm::own, TurnForm::joined, TurnForm::one_system,
+        TurnForm::no_system, TurnForm::user_first}) {
+    const auto turns = hearth::serve::in_turns(messages, form);
+    if (turns.empty() != messages.empty()) std::abort();
+    if (form == TurnForm::own && turns != messages) std::abort();
+    for (const auto& message : turns) {
+      const bool system = message["role"] == "system";
+      if (system && form >= TurnForm::no_system) std::abort();
+    }
   }
 }
 
