@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/ops/op.h"
+#include "hearth/train/loop/session_step.h"
 #include "hearth/train/loop/trainer_case_test.h"
 
 namespace hearth::train {
@@ -87,6 +88,22 @@ TEST_F(DeviceStepTest, AnUnfitStepIsLeftOutOnTheDevice) {
   ASSERT_EQ(broken.skipped.size(), 6u);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(broken.skipped[i], i == 2);
   for (const float w : broken.weights) ASSERT_TRUE(std::isfinite(w));
+}
+
+TEST_F(DeviceStepTest, WhatIsBeyondTheLimitsIsNotCounted) {
+  const ops::ScopedFace gpu(ops::Face::gpu);
+  Session session = open({});
+  const auto optimizer = make_optimizer(session);
+  const auto step = make_step(session, *optimizer);
+  data::Batch batch;
+  data::Loader(session.cache, session.train_loader()).next(batch);
+  const StepLimits narrow{.loss = 0.01};
+  auto made = step->run(batch, {.rows = 4, .lr = 1e-3, .limits = narrow});
+  EXPECT_EQ(made.outcome, StepOutcome::refused);
+  EXPECT_EQ(optimizer->steps(), 0);
+  made = step->run(batch, {.rows = 4, .lr = 1e-3});
+  EXPECT_EQ(made.outcome, StepOutcome::applied);
+  EXPECT_EQ(optimizer->steps(), 1);
 }
 
 }  // namespace
