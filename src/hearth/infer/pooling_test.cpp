@@ -181,9 +181,15 @@ INSTANTIATE_TEST_SUITE_P(
 // Long prompts that become vectors take no more of a step than others do, and
 // leave no page behind.
 TEST(VectorsBesideText, TextGoesOnInEveryStep) {
+  // The first step waits until both are there, however busy the machine is.
+  std::promise<void> both_there;
+  FakeRunner::Options options;
+  options.before_step = [there = both_there.get_future().share()](std::size_t) {
+    there.wait();
+  };
   Engine engine(
-      [] { return std::make_unique<FakeRunner>(FakeRunner::Options{}); },
-      nullptr, {.prefill_chunk = 8}
+      [options] { return std::make_unique<FakeRunner>(options); }, nullptr,
+      {.prefill_chunk = 8}
   );
   Request text;
   text.prompt = {1, 2, 3};
@@ -192,6 +198,7 @@ TEST(VectorsBesideText, TextGoesOnInEveryStep) {
   Ids long_one;
   for (int i = 0; i < 100; ++i) long_one.push_back(i % 30);
   auto vector = ask(engine, pooled(long_one, Pooling::last));
+  both_there.set_value();
   const Heard heard = vector.get();
   EXPECT_EQ(heard.vector, FakeRunner::logits_after(long_one, 8));
   EXPECT_EQ(heard.end.cached_tokens, 0);
