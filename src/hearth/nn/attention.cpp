@@ -51,7 +51,9 @@ std::vector<mx::array> Attention::project(
   auto k = to_heads(qkv[1], c.kv_heads, c.head_dim);
   auto v = to_heads(qkv[2], c.kv_heads, c.head_dim);
   if (q_norm_) q = (*q_norm_)(q, pass.dtype);
-  if (k_norm_) k = (*k_norm_)(k, pass.dtype);
+  if (k_norm_) {
+    k = (*k_norm_)(k, pass.dtype);
+  }
   if (rotary_) {
     q = (*rotary_)(q, pass);
     k = (*rotary_)(k, pass);
