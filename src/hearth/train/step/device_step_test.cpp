@@ -72,7 +72,10 @@ TEST_F(DeviceStepTest, SoIsEveryOptimiser) {
 TEST_F(DeviceStepTest, SoAreMicroBatchesNoiseGatesAndClipping) {
   expect_alike({"train.micro_batch_size=1", "train.steps=6"});
   expect_alike({"train.neftune=5", "train.steps=6"});
-  expect_alike({"optim.clip=0.05", "train.steps=6"});
+  // AdamW does not mind a gradient's size, but for what eps makes of it.
+  expect_alike(
+      {"optim.clip=0.05", "optim.eps=1", "optim.lr=0.5", "train.steps=6"}
+  );
   expect_alike(
       {"model.gate={unit: swish, alpha: cosine, steps: 6}", "train.steps=6"}
   );
