@@ -8,13 +8,14 @@
 
 #include <fmt/format.h>
 
-#include "hearth/base/ascii.h"
-
 namespace hearth::hardware {
 namespace {
 
 std::string trim(const std::string& text) {
-  return std::string(trimmed(text, " \t\n\r\""));
+  const auto first = text.find_first_not_of(" \t\n\r\"");
+  if (first == std::string::npos) return "";
+  const auto last = text.find_last_not_of(" \t\n\r\"");
+  return text.substr(first, last - first + 1);
 }
 
 std::size_t to_number(const std::string& text) {

@@ -6,10 +6,9 @@
 #include <fstream>
 #include <thread>
 
-#include "hearth/base/temp_folder_test.h"
 #include "hearth/infer/engine/fake_runner_test.h"
 #include "hearth/serve/http/test_client_test.h"
-#include "hearth/serve/serving.h"
+#include "hearth/serve/service.h"
 
 namespace hearth::serve {
 
@@ -57,8 +56,13 @@ inline const char* const kPlainTemplate =
     "{% if add_generation_prompt %}!{% endif %}";
 
 inline text::ChatTemplates template_of(const std::string& source) {
-  const TempFolder folder;
-  return text::ChatTemplates::load(folder.write("chat.jinja", source));
+  const auto path =
+      std::filesystem::temp_directory_path() /
+      ("hearth_serve_test_" + std::to_string(getpid()) + ".jinja");
+  std::ofstream(path) << source;
+  auto made = text::ChatTemplates::load(path.string());
+  std::filesystem::remove(path);
+  return made;
 }
 
 struct BenchOptions {
@@ -96,7 +100,19 @@ struct ServiceBench {
             {"base", engine, -1, shared, 7}, {"tuned", engine, 0, shared, 7}
         }
     );
-    server = make_server(o.http, [this]() -> Service& { return *service; });
+    o.http.gate = [this](const auto& head) { return service->gate(head); };
+    o.http.fault_answer = [this](const auto& fault) {
+      return service->fault_answer(fault);
+    };
+    o.http.slow_handler = [this](const auto& request, const auto& reply) {
+      service->handle(request, reply);
+    };
+    o.http.owner = [this](const auto& r) { return service->owner(r); };
+    server = std::make_unique<HttpServer>(
+        o.http, [this](const auto& request, const auto& reply) {
+          service->handle_quick(request, reply);
+        }
+    );
     server->start();
   }
 

@@ -1,10 +1,11 @@
 #include "hearth/cli/infer/answer_stream.h"
 
-#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 
 namespace hearth::cli {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 struct Arrival {
   infer::Event event;
@@ -36,7 +37,7 @@ struct Arrivals {
 };
 
 double ms(Clock::duration time) {
-  return to_seconds(time) * 1e3;
+  return std::chrono::duration<double, std::milli>(time).count();
 }
 
 }  // namespace

@@ -59,7 +59,9 @@ struct ModelFlags {
   ) const;
 };
 
-// The folder in which packed weights are kept.
+double milliseconds_now();
+
+// Where packed weights are kept.
 std::string packed_folder();
 
 }  // namespace hearth::cli

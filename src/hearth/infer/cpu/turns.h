@@ -1,6 +1,5 @@
 #pragma once
-// The sines and cosines of rotary position embeddings, a table that grows with
-// the longest sequence.
+// A table of rotary turns that grows with the longest sequence.
 #include <cstdint>
 #include <vector>
 
@@ -9,23 +8,23 @@
 
 namespace hearth::infer {
 
-// Heads of rows that are rotated where they lie.
-struct RotaryRows {
+// Heads of rows that are turned where they lie.
+struct TurnedRows {
   float* data = nullptr;
   long heads = 0, head_dim = 0, stride = 0;
   const std::int32_t* positions = nullptr;  // one a row
 };
 
-class RotaryTable {
+class CpuTurns {
  public:
   // The config must outlive it, and not scale by the length in use.
-  explicit RotaryTable(const ops::RopeConfig& config) : config_(&config) {}
+  explicit CpuTurns(const ops::RopeConfig& config) : config_(&config) {}
 
   // Makes positions below that one known.
   void grow(long positions);
-  void rotate(
+  void turn(
       const kernels::Table& kernels,
-      const RotaryRows& rows,
+      const TurnedRows& rows,
       long begin,
       long end
   ) const noexcept;

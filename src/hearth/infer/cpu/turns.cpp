@@ -1,11 +1,11 @@
-#include "hearth/infer/cpu/rotary.h"
+#include "hearth/infer/cpu/turns.h"
 
 #include <algorithm>
 #include <bit>
 
 namespace hearth::infer {
 
-void RotaryTable::grow(long positions) {
+void CpuTurns::grow(long positions) {
   if (positions <= positions_) return;
   constexpr unsigned kLeast = 64;
   const auto rows =
@@ -17,9 +17,9 @@ void RotaryTable::grow(long positions) {
   positions_ = rows;
 }
 
-void RotaryTable::rotate(
+void CpuTurns::turn(
     const kernels::Table& kernels,
-    const RotaryRows& rows,
+    const TurnedRows& rows,
     long begin,
     long end
 ) const noexcept {
