@@ -19,9 +19,13 @@ using hearth::serve::GenerationRequest;
 
 void check(const GenerationRequest& r) {
   const hearth::serve::RequestLimits limits;
-  const bool holds = r.temperature >= 0 && r.temperature <= 2 && r.top_p > 0 &&
-                     r.top_p <= 1 && r.choices >= 1 &&
-                     r.choices <= limits.max_choices &&
+  for (const auto& field : hearth::infer::sampling_fields()) {
+    const double value = field.get(r.sampling);
+    const bool within =
+        value >= field.request_least && value <= field.request_most;
+    if (!within || !field.range.holds(value)) std::abort();
+  }
+  const bool holds = r.choices >= 1 && r.choices <= limits.max_choices &&
                      r.max_tokens.value_or(0) <= limits.max_tokens &&
                      r.log_probs.value_or(0) <= limits.max_log_probs;
   if (!holds) std::abort();

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "hearth/base/error.h"
-#include "hearth/data/read/dataset_json.h"
 #include "hearth/data/read/dataset_record.h"
+#include "hearth/text/json_cursor.h"
 #include "hearth/text/tokenizer/utf8.h"
 
 namespace {
@@ -20,9 +20,9 @@ void compare(std::string_view text) {
   } catch (const hearth::FormatError&) {
     return;
   }
-  hearth::data::JsonCursor cursor(text);
-  const hearth::Json got = cursor.read_value();
-  cursor.finish();
+  hearth::text::JsonCursor cursor(text);
+  const hearth::Json got = cursor.value();
+  cursor.end();
   if (got != expected) std::abort();
 }
 

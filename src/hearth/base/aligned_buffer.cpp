@@ -10,6 +10,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/huge_pieces.h"
+#include "hearth/base/rounding.h"
 #include "hearth/base/units.h"
 
 namespace hearth {
@@ -18,10 +19,6 @@ namespace {
 // A multiple of every system's ordinary page. Large buffers end on one, so
 // that a matrix of just over 6 MiB does not take 8.
 constexpr std::size_t kPage = std::size_t{16} << 10;
-
-std::size_t round_up(std::size_t n, std::size_t to) {
-  return (n + to - 1) / to * to;
-}
 
 }  // namespace
 

@@ -4,19 +4,19 @@
 // it does before it does it, and what passes the budget ends with an error.
 //
 //   Effort effort(50'000'000);
-//   effort.until(Effort::Clock::now() + 2s).unless(client_has_left);
+//   effort.until(Clock::now() + 2s).unless(client_has_left);
 //   auto grammar = grammar_of_schema(schema, {.effort = &effort});
 //
 // Units are counted, not timed, so that the same text is refused everywhere. A
 // unit is a small step, a character read or a name compared: ten million of
 // them take a quarter of a second to one second.
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 
 namespace hearth {
@@ -36,7 +36,6 @@ class EffortError : public UsageError {
 // Only one thread at a time may use it; the flag alone may be set from another.
 class Effort {
  public:
-  using Clock = std::chrono::steady_clock;
   using Flag = std::shared_ptr<const std::atomic<bool>>;
   // The budget where the caller gives none: a second or two of work, far more
   // than an honest request takes.

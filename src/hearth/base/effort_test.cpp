@@ -30,9 +30,9 @@ TEST(Effort, IsSpentToItsEndAndNotBeyond) {
 
 TEST(Effort, EndsAtItsDeadline) {
   Effort effort(1'000'000);
-  effort.until(Effort::Clock::now() + std::chrono::hours(1));
+  effort.until(Clock::now() + std::chrono::hours(1));
   effort.spend(100'000);
-  effort.until(Effort::Clock::now());
+  effort.until(Clock::now());
   EXPECT_EQ(reason_of(effort, 100'000), Reason::deadline);
 }
 

@@ -17,6 +17,7 @@
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
 #include "hearth/base/mapped_file.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/base/temporary_name.h"
 
 namespace hearth {
@@ -26,19 +27,14 @@ namespace fs = std::filesystem;
 
 class Files : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = fs::temp_directory_path() /
-             ("hearth_files_" + std::to_string(getpid()));
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
   std::string at(const char* name) const { return (folder / name).string(); }
   std::size_t entries() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder), fs::directory_iterator())
     );
   }
-  fs::path folder;
+  const TempFolder temp;
+  const fs::path folder = temp.path();
 };
 
 TEST_F(Files, MapsWhatIsThere) {

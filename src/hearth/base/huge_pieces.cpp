@@ -8,15 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "hearth/base/rounding.h"
+
 namespace hearth {
 namespace {
 
 constexpr std::size_t kStretch = 16 * kHugePage;
 constexpr std::size_t kLine = 64;
-
-std::size_t round_up(std::size_t n, std::size_t to) {
-  return (n + to - 1) / to * to;
-}
 
 // Pieces are cut one after the other and never filled again.
 struct Stretch {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/memory.h"
 #include "hearth/base/terminal.h"
 #include "hearth/base/units.h"
@@ -17,10 +18,7 @@ constexpr double kBarEvery = 0.1, kLineEvery = 10.0;  // seconds
 struct Settings {
   ProgressStyle style = ProgressStyle::kSilent;
   std::function<void(std::string_view)> write;
-  Progress::Clock clock = [] {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration<double>(now).count();
-  };
+  Progress::Clock clock = seconds_now;
 };
 
 Settings& settings() {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/atomic_file.h"
+#include "hearth/base/clock.h"
 #include "hearth/base/random.h"
 #include "hearth/bench/cases.h"
 #include "hearth/data/loader/loader.h"
@@ -106,7 +107,6 @@ BenchCase demand_case(const CaseContext& context) {
     auto loader = std::make_shared<data::Loader>(store->cache(), config);
     auto batch = std::make_shared<data::Batch>();
     return [store, loader, batch, step] {
-      using Clock = std::chrono::steady_clock;
       for (int i = 0; i < kBatches; ++i) {
         loader->next(*batch);
         // Busy on its core, as a trainer is.

@@ -1,7 +1,6 @@
 #include "hearth/bench/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/aligned_buffer.h"
+#include "hearth/base/clock.h"
 #include "hearth/base/env.h"
 #include "hearth/base/progress.h"
 #include "hearth/base/thread_pool.h"
@@ -26,10 +26,9 @@ constexpr int kRounds = 2;
 constexpr double kSecondsATry = 0.05;
 
 double seconds_of(FunctionRef<void()> work) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   work();
-  const auto end = std::chrono::steady_clock::now();
-  return std::chrono::duration<double>(end - start).count();
+  return seconds_since(start);
 }
 
 void record(Peaks& peaks, const hardware::ArithmeticPeak& now) {

@@ -1,7 +1,6 @@
 // How fast the disk is read, past the page cache.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/aligned_buffer.h"
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
 #include "hearth/base/temporary_name.h"
@@ -26,11 +26,6 @@ constexpr std::size_t kFile = std::size_t{256} << 20;
 constexpr std::size_t kBlock = std::size_t{4} << 20;
 constexpr int kReaders = 4;  // enough to keep a fast drive's queue full
 constexpr double kWriteLimit = 8.0, kReadLimit = 6.0;  // seconds
-
-double now() {
-  const auto t = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(t).count();
-}
 
 // Opens past the page cache, or throws IoError.
 FileHandle open_direct(const std::string& path) {
@@ -48,9 +43,9 @@ std::size_t write_file(const std::string& path) {
   const FileHandle file =
       FileHandle::open(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
   AlignedBuffer block(MemoryZone::named("bench"), kBlock);
-  const double start = now();
+  const double start = seconds_now();
   std::size_t written = 0;
-  while (written < kFile && now() - start < kWriteLimit) {
+  while (written < kFile && seconds_now() - start < kWriteLimit) {
     // Different bytes in each block: some drives and hypervisors fold zeros.
     for (std::size_t i = 0; i < kBlock; i += 64) {
       const std::uint64_t x = (written + i) * 0x9e3779b97f4a7c15ull;
@@ -65,13 +60,13 @@ std::size_t write_file(const std::string& path) {
 
 double read_rate(const std::string& path, std::size_t size) {
   std::atomic<std::size_t> next{0}, done{0};
-  const double start = now();
+  const double start = seconds_now();
   std::vector<std::thread> readers;
   for (int r = 0; r < kReaders; ++r) {
     readers.emplace_back([&] {
       const FileHandle file = open_direct(path);
       AlignedBuffer block(MemoryZone::named("bench"), 2 * kBlock);
-      while (now() - start < kReadLimit) {
+      while (seconds_now() - start < kReadLimit) {
         const std::size_t at = next.fetch_add(kBlock);
         if (at >= size) return;
         done += file.read_at({block.data(), kBlock}, at);
@@ -79,7 +74,7 @@ double read_rate(const std::string& path, std::size_t size) {
     });
   }
   for (auto& t : readers) t.join();
-  return static_cast<double>(done) / (now() - start);
+  return static_cast<double>(done) / (seconds_now() - start);
 }
 
 }  // namespace

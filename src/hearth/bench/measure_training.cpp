@@ -1,10 +1,10 @@
 // What a whole training step reaches of the peak, by width: the planner's
 // measure of time. Small models, a few steps each.
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/thread_pool.h"
 #include "hearth/bench/measure.h"
 #include "hearth/bench/train_step.h"
@@ -32,11 +32,9 @@ double best_seconds(TrainStep& step) {
   step();
   double best = 1e30;
   for (int i = 0; i < kTimed; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = seconds_now();
     step();
-    const std::chrono::duration<double> took =
-        std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count());
+    best = std::min(best, seconds_now() - start);
     if (best > kQuick) break;
   }
   return best;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/memory.h"
 #include "hearth/base/thread_pool.h"
@@ -15,10 +16,9 @@ namespace {
 
 double seconds_of(const Timed& timed) {
   if (timed.before) timed.before();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   timed.run();
-  const auto end = std::chrono::steady_clock::now();
-  return std::chrono::duration<double>(end - start).count();
+  return seconds_since(start);
 }
 
 // Units carry their scale: GFLOP/s counts 1e9 operations, tokens/s counts one.
@@ -27,11 +27,6 @@ double scale_of(const std::string& unit) {
   if (unit.starts_with("G")) return 1e9;
   if (unit.starts_with("M")) return 1e6;
   return 1;
-}
-
-double since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
 }
 
 // The rival of a case. One that cannot run, or ends, leaves ours to be measured
@@ -78,7 +73,7 @@ struct Samples {
 };
 
 Samples measure(const BenchCase& c, const RunOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const Timed ours = c.prepare();
   Rival rival(c);
   for (int i = 0; i < options.warm_up; ++i) {
@@ -89,7 +84,7 @@ Samples measure(const BenchCase& c, const RunOptions& options) {
   double spent = 0;
   for (int i = 0; i < options.max_repeats; ++i) {
     if (i >= options.min_repeats && spent >= options.seconds) break;
-    const bool over = options.limit > 0 && since(start) > options.limit;
+    const bool over = options.limit > 0 && seconds_since(start) > options.limit;
     if (over && i > 0 && (!rival.there() || !rival.seconds.empty())) break;
     const bool due = rival.there() &&
                      (std::ssize(rival.seconds) < options.min_peer_repeats ||

@@ -1,6 +1,7 @@
 // What is inside a data set, as a page.
 #include <fmt/format.h>
 
+#include "hearth/base/html.h"
 #include "hearth/data/inspect.h"
 
 namespace hearth::data {
@@ -27,21 +28,6 @@ std::string escape(std::string_view text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
       case '\n':
         out += "⏎\n";
         break;
@@ -52,7 +38,7 @@ std::string escape(std::string_view text) {
         if (byte < 0x20 || byte == 0x7F) {
           out += fmt::format("\\x{:02x}", byte);
         } else {
-          out += c;
+          append_html(out, c);
         }
     }
   }

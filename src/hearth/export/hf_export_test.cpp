@@ -4,12 +4,11 @@
 
 #include <filesystem>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/io/hf_folder_writer.h"
 #include "hearth/models/model_section.h"
 #include "hearth/models/save.h"
@@ -21,14 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace mx = mlx::core;
-
-struct Folder {
-  fs::path path =
-      fs::temp_directory_path() / ("hearth-export-" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string operator/(const char* name) const { return path / name; }
-};
 
 mx::array logits_of(const std::string& folder) {
   const auto m = models::load_model(folder, {.compute = mx::float32});
@@ -70,7 +61,7 @@ std::string complaint(const std::string& in, const std::string& out) {
 }
 
 TEST(ExportHf, APartialGateIsRefusedWithTheFormatThatHoldsIt) {
-  const Folder f;
+  const TempFolder f;
   write_gated(f / "in", {.unit = "glu", .value = 0.5});
   const std::string text = complaint(f / "in", f / "out");
   for (const char* part : {"glu", "alpha 0.5", "--own-format", "hearth"}) {
@@ -85,14 +76,14 @@ TEST(ExportHf, APartialGateIsRefusedWithTheFormatThatHoldsIt) {
 
 TEST(ExportHf, OtherAlphasAreRefusedToo) {
   for (const char* alpha : {"learnable", "entropy", "confidence"}) {
-    const Folder f;
+    const TempFolder f;
     write_gated(f / "in", {.alpha = alpha});
     EXPECT_NE(complaint(f / "in", f / "out").find(alpha), std::string::npos);
   }
 }
 
 TEST(ExportHf, AFullGateBecomesLlama) {
-  const Folder f;
+  const TempFolder f;
   // Its schedule has come to alpha 1.
   write_gated(
       f / "in", {.unit = "mish", .alpha = "linear", .steps = 10, .step = 10}
@@ -108,7 +99,7 @@ TEST(ExportHf, AFullGateBecomesLlama) {
 }
 
 TEST(ExportHf, TokenizerAndTemplatesComeAlong) {
-  const Folder f;
+  const TempFolder f;
   write_gated(f / "in", {});
   fs::create_directories(f / "in/additional_chat_templates");
   for (const char* name :
@@ -125,7 +116,7 @@ TEST(ExportHf, TokenizerAndTemplatesComeAlong) {
 }
 
 TEST(ExportHf, RefusesWhatFp16CannotHold) {
-  const Folder f;
+  const TempFolder f;
   write_gated(f / "in", {});
   auto m = models::load_model(f / "in", {.use = models::Use::training});
   m.decoder->embedding().value().data<float>()[3] = 1e5f;
@@ -143,7 +134,7 @@ TEST(ExportHf, RefusesWhatFp16CannotHold) {
 }
 
 TEST(ExportHf, ReplacesNothingUnasked) {
-  const Folder f;
+  const TempFolder f;
   write_gated(f / "in", {});
   export_hf(described(f / "in"), f / "out");
   EXPECT_NE(complaint(f / "in", f / "out").find("--force"), std::string::npos);

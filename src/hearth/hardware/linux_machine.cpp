@@ -8,14 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/ascii.h"
+
 namespace hearth::hardware {
 namespace {
 
 std::string trim(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\n\r\"");
-  if (first == std::string::npos) return "";
-  const auto last = text.find_last_not_of(" \t\n\r\"");
-  return text.substr(first, last - first + 1);
+  return std::string(trimmed(text, " \t\n\r\""));
 }
 
 std::size_t to_number(const std::string& text) {

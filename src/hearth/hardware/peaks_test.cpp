@@ -3,27 +3,20 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "hearth/base/atomic_file.h"
+#include "hearth/base/temp_folder_test.h"
 
 namespace hearth::hardware {
 namespace {
 
 class PeaksTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = std::filesystem::temp_directory_path() /
-             ("hearth_peaks_" + std::to_string(getpid()));
-    setenv("HEARTH_CACHE", folder.c_str(), 1);
-  }
-  void TearDown() override {
-    unsetenv("HEARTH_CACHE");
-    std::filesystem::remove_all(folder);
-  }
-  std::filesystem::path folder;
+  void SetUp() override { setenv("HEARTH_CACHE", folder.c_str(), 1); }
+  void TearDown() override { unsetenv("HEARTH_CACHE"); }
+  const TempFolder temp;
+  const std::filesystem::path folder = temp.path();
 };
 
 TEST_F(PeaksTest, ComeBackForTheSameMachineOnly) {

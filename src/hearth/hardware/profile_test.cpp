@@ -3,11 +3,10 @@
 #include <filesystem>
 #include <set>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/hardware/capture_test.h"
 #include "hearth/hardware/mac_machine.h"
 
@@ -137,20 +136,16 @@ TEST(Profile, ABandWithoutASourceIsRefused) {
 }
 
 TEST(Profile, AUsersProfileReplacesABuiltInOne) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() /
-                          ("hearth_profiles_" + std::to_string(getpid()));
-  fs::create_directories(folder);
-  write_file_atomically(
-      (folder / "mine.yaml").string(),
+  const TempFolder folder;
+  folder.write(
+      "mine.yaml",
       "profiles:\n"
       "  - key: linux-arm64\n    describes: mine\n"
       "    match: {os: linux, architecture: arm64}\n"
   );
-  const auto profiles = load_profiles(folder.string());
+  const auto profiles = load_profiles(folder.path());
   EXPECT_EQ(profile_named(profiles, "linux-arm64").describes, "mine");
   EXPECT_EQ(profiles.size(), builtin().size());
-  fs::remove_all(folder);
 }
 
 TEST(Profile, AWrongNameListsTheNearest) {

@@ -5,13 +5,12 @@
 #include <fstream>
 #include <thread>
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/hub/cached_model.h"
 #include "hearth/hub/checksum.h"
 #include "hearth/hub/file_lock.h"
@@ -23,15 +22,7 @@ namespace fs = std::filesystem;
 
 class Cache : public testing::Test {
  protected:
-  Cache()
-      : root_(
-            fs::temp_directory_path() / fmt::format("hearth-hub-{}", getpid())
-        ),
-        cache_(root_, parse_repo_name("o/n")) {
-    fs::remove_all(root_);
-    cache_.prepare();
-  }
-  ~Cache() override { fs::remove_all(root_); }
+  Cache() { cache_.prepare(); }
 
   // A blob under that name in the snapshot of kCommit.
   void put(const std::string& file, const std::string& text = "x") {
@@ -44,8 +35,9 @@ class Cache : public testing::Test {
   }
 
   const std::string kCommit = std::string(40, 'a');
-  std::string root_;
-  RepoCache cache_;
+  const TempFolder temp_;
+  const std::string root_ = temp_ / "hub";
+  RepoCache cache_{root_, parse_repo_name("o/n")};
   int count_ = 0;
 };
 

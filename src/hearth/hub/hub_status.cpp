@@ -1,19 +1,14 @@
 // What the hub says no with.
-#include <chrono>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/quoted.h"
 #include "hearth/hub/hub_client.h"
 
 namespace hearth::hub {
 namespace {
-
-double now() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since).count();
-}
 
 bool may_pass(int status) {
   return status == 408 || status == 429 || status == 500 || status == 502 ||
@@ -35,7 +30,7 @@ void throw_status(const net::HttpHead& head, const std::string& model) {
             "the hub answered {}{}", head.status,
             head.status == 429 ? " (too many requests)" : " (its own trouble)"
         ),
-        after ? parse_retry_after(*after, now()) : std::nullopt
+        after ? parse_retry_after(*after, unix_seconds()) : std::nullopt
     );
   }
   if (head.status == 416) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -12,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
 #include "hearth/hub/cached_model.h"
@@ -20,8 +20,6 @@
 
 namespace hearth::hub {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kKeepFree = std::uint64_t{64} << 20;
 
@@ -194,7 +192,7 @@ class Puller {
     const std::scoped_lock lock(mutex_);
     file.fetched = fetched;
     out_.fetched += fetched;
-    file.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    file.seconds = seconds_since(start);
     events_.finished(file);
   }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/units.h"
 
 namespace hearth::hub {
@@ -41,9 +42,8 @@ void Retry::after(const net::NetworkError& error) {
     }
   }
   note_(error.what(), wait);
-  const auto now = std::chrono::steady_clock::now;
-  const auto end = now() + std::chrono::duration<double>(wait);
-  while (now() < end) {
+  const double end = seconds_now() + wait;
+  while (seconds_now() < end) {
     check_();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

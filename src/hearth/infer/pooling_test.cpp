@@ -6,10 +6,9 @@
 #include <fstream>
 #include <future>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/infer/engine/engine.h"
 #include "hearth/infer/engine/fake_runner_test.h"
 #include "hearth/infer/engine/golden_models_test.h"
@@ -242,14 +241,11 @@ TEST(Pooling, VectorsHaveALengthOfOne) {
 }
 
 TEST(Pooling, AModelMaySayWhich) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() /
-                          ("hearth-pooling-" + std::to_string(getpid()));
-  fs::create_directories(folder / "1_Pooling");
-  EXPECT_EQ(pooling_of_model(folder.string()), Pooling::mean);
+  const TempFolder folder;
+  EXPECT_EQ(pooling_of_model(folder.path()), Pooling::mean);
   const auto says = [&](const std::string& text) {
-    std::ofstream(folder / "1_Pooling" / "config.json") << text;
-    return pooling_of_model(folder.string());
+    folder.write("1_Pooling/config.json", text);
+    return pooling_of_model(folder.path());
   };
   EXPECT_EQ(
       says(R"({"word_embedding_dimension":8,"pooling_mode_lasttoken":true})"),
@@ -258,7 +254,6 @@ TEST(Pooling, AModelMaySayWhich) {
   EXPECT_EQ(says(R"({"pooling_mode_mean_tokens":true})"), Pooling::mean);
   EXPECT_THROW(says(R"({"pooling_mode_cls_token":true})"), UsageError);
   EXPECT_THROW(says("{"), FormatError);
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -59,40 +59,6 @@ float largest_of(std::span<const float> logits) {
 
 }  // namespace
 
-std::optional<SamplerFault> SamplerOptions::fault() const {
-  const auto share = [](double p) { return p > 0 && p <= 1; };
-  const auto in_reach = [](double v) { return std::isfinite(v); };
-  const struct {
-    bool holds;
-    SamplerFault otherwise;
-  } rules[] = {
-      {temperature >= 0 && in_reach(temperature),
-       {"temperature", "must be 0 or more", temperature}},
-      {top_k >= 0, {"top_k", "must be 0 or more", static_cast<double>(top_k)}},
-      {share(top_p), {"top_p", "must be in (0, 1]", top_p}},
-      {min_p >= 0 && min_p <= 1, {"min_p", "must be in [0, 1]", min_p}},
-      {share(typical_p), {"typical_p", "must be in (0, 1]", typical_p}},
-      {in_reach(frequency_penalty),
-       {"frequency_penalty", "must be a number", frequency_penalty}},
-      {in_reach(presence_penalty),
-       {"presence_penalty", "must be a number", presence_penalty}},
-      {repeat_penalty > 0 && in_reach(repeat_penalty),
-       {"repeat_penalty", "must be more than 0", repeat_penalty}},
-  };
-  for (const auto& rule : rules) {
-    if (!rule.holds) return rule.otherwise;
-  }
-  return std::nullopt;
-}
-
-void SamplerOptions::check() const {
-  if (const auto f = fault()) {
-    throw UsageError(
-        fmt::format("[infer.sampler] {} {}, got {}", f->option, f->must, f->got)
-    );
-  }
-}
-
 Sampler::Sampler(
     const SamplerOptions& options,
     std::map<std::int32_t, float> bias

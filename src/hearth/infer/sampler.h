@@ -3,35 +3,12 @@
 // of numbers; it knows neither models nor text.
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "hearth/infer/sampling_options.h"
+
 namespace hearth::infer {
-
-// An option that cannot be, by its name below; whoever asked may know it by
-// another.
-struct SamplerFault {
-  const char* option;
-  const char* must;  // "must be 0 or more"
-  double got;
-};
-
-struct SamplerOptions {
-  double temperature = 0;     // 0: the most likely token
-  int top_k = 0;              // 0: all
-  double top_p = 1;           // smallest set that holds this probability
-  double typical_p = 1;       // tokens of usual surprise that hold this much
-  double min_p = 0;           // of the most likely token's probability
-  double repeat_penalty = 1;  // above 1, tokens already there are less likely
-  double frequency_penalty = 0;  // off the logit for each time it was made
-  double presence_penalty = 0;   // off the logit once it was made at all
-  std::uint64_t seed = 0;
-
-  std::optional<SamplerFault> fault() const;
-  // Throws UsageError.
-  void check() const;
-};
 
 struct TokenLogProb {
   std::int32_t id = 0;

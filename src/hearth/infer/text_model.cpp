@@ -1,11 +1,11 @@
 #include "hearth/infer/text_model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/io/gguf_metadata.h"
 #include "hearth/models/config_keys.h"
@@ -85,17 +85,6 @@ std::vector<std::int32_t> stop_ids_of(
 
 }  // namespace
 
-UnreadMessage::UnreadMessage(std::size_t index, const std::string& role)
-    : UsageError(
-          fmt::format(
-              "messages[{}], of the {}, is not read by the chat template of "
-              "this model",
-              index,
-              role
-          )
-      ),
-      index_(index) {}
-
 const text::Tokenizer& TextModel::need_tokenizer() const {
   if (tokenizer) return *tokenizer;
   throw UsageError(
@@ -115,9 +104,7 @@ const text::ChatTemplates& TextModel::need_template() const {
 }
 
 std::vector<std::int32_t> TextModel::raw_prompt(std::string_view text) const {
-  const auto& t = need_tokenizer();
-  auto ids = t.prefix_ids();
-  t.encode(text, ids, {.add_special = false});
+  auto ids = text::raw_ids(need_tokenizer(), text);
   if (ids.empty()) {
     throw UsageError(
         "the prompt is empty, and this tokenizer puts no token before a text"
@@ -130,26 +117,13 @@ std::vector<std::int32_t> TextModel::chat_prompt(
     const Json& messages,
     const Json& tools
 ) const {
-  const auto& t = need_tokenizer();
+  const auto& own = need_tokenizer();
   const text::ChatTemplate& chat = need_template().choose(!tools.is_null());
   text::ChatOptions options;
   options.add_generation_prompt = true;
   options.tools = tools;
-  const std::string text = chat.render(messages, options);
-  if (const auto i = text::unread_message(chat, messages, options, text)) {
-    throw UnreadMessage(*i, messages[*i].value("role", "unknown role"));
-  }
-  return t.encode(text, {.add_special = false});
+  return text::chat_ids(own, chat, messages, options);
 }
-
-namespace {
-
-double now_ms() {
-  const auto t = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(t).count();
-}
-
-}  // namespace
 
 TextModel text_side(
     const io::ModelSource& source,
@@ -157,7 +131,7 @@ TextModel text_side(
     const std::string& text_path,
     const TextReady& ready
 ) {
-  const double start = now_ms();
+  const double start = milliseconds_now();
   const auto config =
       models::parse_config(source.config(), models::config_name(source));
   TextModel out;
@@ -170,7 +144,7 @@ TextModel text_side(
     out.templates = text::ChatTemplates::find(text_path);
   }
   out.stop_ids = stop_ids_of(source, out.tokenizer.get(), rows);
-  out.timing.text_ms = now_ms() - start;
+  out.timing.text_ms = milliseconds_now() - start;
   if (ready) ready(out, config);
   return out;
 }
@@ -181,15 +155,15 @@ TextModel load_text_model(
     const models::LoadOptions& options,
     const TextReady& ready
 ) {
-  const double start = now_ms();
+  const double start = milliseconds_now();
   const auto source = io::open_model(path);
-  const double opened = now_ms();
+  const double opened = milliseconds_now();
   TextModel out =
       text_side(*source, path, tokenizer.empty() ? path : tokenizer, ready);
   out.timing.open_ms = opened - start;
-  const double begun = now_ms();
+  const double begun = milliseconds_now();
   out.model = models::load_model(source, options);
-  out.timing.weights_ms = now_ms() - begun;
+  out.timing.weights_ms = milliseconds_now() - begun;
   return out;
 }
 

@@ -7,23 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "hearth/base/error.h"
 #include "hearth/models/load.h"
-#include "hearth/text/chat/chat.h"
+#include "hearth/text/chat/prompt_ids.h"
 #include "hearth/text/tokenizer/tokenizer.h"
 
 namespace hearth::infer {
-
-// A message that the chat template leaves out, so that the model would never
-// see it.
-class UnreadMessage : public UsageError {
- public:
-  UnreadMessage(std::size_t index, const std::string& role);
-  std::size_t index() const { return index_; }
-
- private:
-  std::size_t index_;
-};
 
 struct TextModel {
   models::LoadedModel model;
@@ -51,7 +39,7 @@ struct TextModel {
   // Messages through the model's chat template, which writes special tokens
   // itself, up to where the assistant begins.
   // `tools`, where there are some, are what the template offers it. Throws
-  // UnreadMessage.
+  // text::UnreadMessage.
   std::vector<std::int32_t> chat_prompt(
       const Json& messages,
       const Json& tools = {}

@@ -41,9 +41,9 @@ TEST(BrokenModels, AnArgumentThatIsNoModelIsRefused) {
   };
   EXPECT_NE(message("hf:org/name").find("hub"), std::string::npos);
   EXPECT_NE(message("/no/such/model").find("no such model"), std::string::npos);
-  test::Folder folder("argument");
+  const TempFolder folder;
   folder.write("model.safetensors", "x");
-  const std::string file = folder.file("model.safetensors");
+  const std::string file = folder / "model.safetensors";
   EXPECT_NE(message(file.c_str()).find("the folder"), std::string::npos);
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/io/file_source.h"
 #include "hearth/io/gguf_config.h"
@@ -70,8 +71,6 @@ Bytes transposed(
 
 class GgufSource final : public ModelSource, public FileSource {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Reading the file is part of `file`; `start` is when that began.
   GgufSource(GgufFile file, bool from_file, Clock::time_point start)
       : from_file_(from_file),
@@ -216,7 +215,7 @@ class GgufSource final : public ModelSource, public FileSource {
 }  // namespace
 
 std::shared_ptr<const ModelSource> open_gguf(const std::string& path) {
-  const auto start = GgufSource::Clock::now();
+  const auto start = Clock::now();
   return std::make_shared<const GgufSource>(GgufFile(path), true, start);
 }
 
@@ -224,7 +223,7 @@ std::shared_ptr<const ModelSource> open_gguf(
     std::span<const std::byte> bytes,
     const std::string& name
 ) {
-  const auto start = GgufSource::Clock::now();
+  const auto start = Clock::now();
   return std::make_shared<const GgufSource>(
       GgufFile(bytes, name), false, start
   );

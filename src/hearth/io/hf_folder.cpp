@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/atomic_file.h"
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/io/file_source.h"
 #include "hearth/io/message_impl.h"
@@ -71,7 +72,6 @@ class HfFolder final : public ModelSource, public FileSource {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   using Listed = std::map<std::string, std::string>;  // tensor to shard
 
   std::string file(const std::string& name) const {

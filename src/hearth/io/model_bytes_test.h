@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 
 namespace hearth::io::test {
 
@@ -81,37 +80,6 @@ struct GgufMaker {
     out.resize((out.size() + 31) / 32 * 32);
     return out + data;
   }
-};
-
-// A folder that goes away with the test.
-class Folder {
- public:
-  explicit Folder(const std::string& name)
-      : path_(
-            std::filesystem::temp_directory_path() /
-            ("hearth_" + name + "_" + std::to_string(::getpid()))
-        ) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path() const { return path_.string(); }
-  std::string file(const std::string& name) const {
-    return (path_ / name).string();
-  }
-  void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-  }
-  static std::string read(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
- private:
-  std::filesystem::path path_;
 };
 
 // The message of the error that the call throws; empty when it throws none.

@@ -15,7 +15,6 @@ namespace hearth::io {
 namespace {
 
 namespace fs = std::filesystem;
-using test::Folder;
 using test::refusal;
 
 const std::string kBytes(64, '\7');
@@ -35,14 +34,14 @@ std::size_t entries(const std::string& folder) {
 }
 
 TEST(SafetensorsWriter, OrderAndBytesDoNotDependOnTheCaller) {
-  const Folder folder("st_writer");
+  const TempFolder folder;
   const auto b =
       tensor_of("b", TensorType::bf16, {3}, test::as_bytes(kBytes).first(6));
   const auto weird = floats("quote\" é", {2});
-  write_safetensors(folder.file("1"), {b, floats("z", {1}), weird});
-  write_safetensors(folder.file("2"), {weird, floats("z", {1}), b});
-  EXPECT_EQ(Folder::read(folder.file("1")), Folder::read(folder.file("2")));
-  const auto file = SafetensorsFile::open(folder.file("1"));
+  write_safetensors(folder / "1", {b, floats("z", {1}), weird});
+  write_safetensors(folder / "2", {weird, floats("z", {1}), b});
+  EXPECT_EQ(read_all(folder / "1"), read_all(folder / "2"));
+  const auto file = SafetensorsFile::open(folder / "1");
   ASSERT_EQ(file->tensors().size(), 3u);
   EXPECT_EQ(file->tensors()[1].name, "quote\" é");
   EXPECT_EQ(file->tensors()[1].offset % 64, 0u);
@@ -50,11 +49,11 @@ TEST(SafetensorsWriter, OrderAndBytesDoNotDependOnTheCaller) {
 }
 
 TEST(SafetensorsWriter, LeavesNothingBehindWhenItFails) {
-  const Folder folder("st_fail");
+  const TempFolder folder;
   const auto short_one =
       tensor_of("a", TensorType::f32, {4}, test::as_bytes(kBytes).first(8));
   const auto message = [&](std::vector<TensorToWrite> tensors) {
-    return refusal([&] { write_safetensors(folder.file("x"), tensors); });
+    return refusal([&] { write_safetensors(folder / "x", tensors); });
   };
   EXPECT_NE(
       message({short_one}).find("must have 16 bytes, got 8"), std::string::npos
@@ -70,7 +69,7 @@ TEST(SafetensorsWriter, LeavesNothingBehindWhenItFails) {
 
 // Files may not grow past a size: to the writer that is a disk that is full.
 TEST(HfFolderWriter, AFullDiskLeavesNothingBehind) {
-  const Folder folder("hf_full");
+  const TempFolder folder;
   const std::string large(1 << 20, 'x');
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -80,7 +79,7 @@ TEST(HfFolderWriter, AFullDiskLeavesNothingBehind) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
   const std::string message = refusal([&] {
     write_hf_folder(
-        folder.file("out"), Json::object(), Json::object(),
+        folder / "out", Json::object(), Json::object(),
         {tensor_of("a", TensorType::u8, {1 << 20}, test::as_bytes(large))}
     );
   });
@@ -91,14 +90,14 @@ TEST(HfFolderWriter, AFullDiskLeavesNothingBehind) {
 }
 
 TEST(HfFolderWriter, ShardsAreReadAsOneModel) {
-  const Folder folder("hf_writer");
+  const TempFolder folder;
   folder.write("tokenizer.json", "{}");
   folder.write("pytorch_model.bin", "not carried");
   const Json config = {{"model_type", "llama"}, {"hidden_size", 4}};
   HfFolderOptions options;
   options.shard_bytes = 24;
   options.carry_from = folder.path();
-  const std::string out = folder.file("out");
+  const std::string out = folder / "out";
   write_hf_folder(
       out, config, {{"eos_token_id", 2}},
       {floats("b", {4}), floats("a", {4}), floats("c", {1}), floats("d", {1})},
@@ -118,8 +117,8 @@ TEST(HfFolderWriter, ShardsAreReadAsOneModel) {
 }
 
 TEST(HfFolderWriter, ReplacesModelsWithForceAndNothingElse) {
-  const Folder folder("hf_force");
-  const std::string out = folder.file("out");
+  const TempFolder folder;
+  const std::string out = folder / "out";
   const auto write = [&](const std::string& path, bool force, int hidden) {
     HfFolderOptions options;
     options.force = force;
@@ -134,10 +133,10 @@ TEST(HfFolderWriter, ReplacesModelsWithForceAndNothingElse) {
   EXPECT_NE(write(out, false, 2).find("is there already"), std::string::npos);
   EXPECT_EQ(write(out, true, 3), "");
   EXPECT_EQ(open_model(out)->config()["hidden_size"], 3);
-  fs::create_directory(folder.file("precious"));
+  fs::create_directory(folder / "precious");
   folder.write("precious/letter.txt", "dear");
   EXPECT_NE(
-      write(folder.file("precious"), true, 4).find("is not replaced"),
+      write(folder / "precious", true, 4).find("is not replaced"),
       std::string::npos
   );
   EXPECT_EQ(entries(folder.path()), 2u);
@@ -155,15 +154,15 @@ PeftConfig small_config() {
 }
 
 TEST(PeftAdapter, RoundTripKeepsModulesAndScales) {
-  const Folder folder("peft");
+  const TempFolder folder;
   const PeftConfig config = small_config();
   write_peft_adapter(
-      folder.file("out"), config,
+      folder / "out", config,
       {{"m.0.q_proj", floats("", {2, 3}), floats("", {4, 2}), {}},
        {"m.0.v_proj", floats("", {4, 3}), floats("", {4, 4}), {}}},
       {floats("lm_head.weight", {2, 2})}
   );
-  const PeftAdapter adapter = PeftAdapter::open(folder.file("out"));
+  const PeftAdapter adapter = PeftAdapter::open(folder / "out");
   ASSERT_EQ(adapter.modules().size(), 2u);
   EXPECT_EQ(adapter.modules()[1].name, "m.0.v_proj");
   EXPECT_EQ(adapter.config().scale_of("m.0.q_proj"), 3);
@@ -199,11 +198,11 @@ TEST(PeftAdapter, RefusesWhatItDoesNotUnderstandByName) {
 }
 
 TEST(PeftAdapter, RefusesTensorsThatDoNotFit) {
-  const Folder folder("peft_bad");
+  const TempFolder folder;
   folder.write("adapter_config.json", to_json_text(to_json(small_config())));
   const std::string m = "base_model.model.m.0.q_proj.";
   const auto message = [&](std::vector<TensorToWrite> tensors) {
-    write_safetensors(folder.file("adapter_model.safetensors"), tensors);
+    write_safetensors(folder / "adapter_model.safetensors", tensors);
     return refusal([&] { PeftAdapter::open(folder.path()); });
   };
   const auto a = floats(m + "lora_A.weight", {2, 3});

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/page_advice.h"
 #include "hearth/io/message_impl.h"
@@ -162,7 +162,6 @@ void PackedFile::read_entry(const Json& from) {
 }
 
 std::vector<double> PackedFile::verify(ThreadPool& pool) const {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> seconds(blocks_.size());
   std::atomic<std::size_t> next = 0, bad = SIZE_MAX;
   constexpr std::size_t kAhead = 4;  // blocks on their way
@@ -185,8 +184,7 @@ std::vector<double> PackedFile::verify(ThreadPool& pool) const {
         map_pages(part);
       }
       if (hash64(text_of(part)) != blocks_[b]) bad = begin;
-      const std::chrono::duration<double> took = Clock::now() - start;
-      seconds[b] = took.count();
+      seconds[b] = seconds_since(start);
     }
   });
   if (bad != SIZE_MAX) fail(bad, "a block is not what was written");

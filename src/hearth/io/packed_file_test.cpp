@@ -7,11 +7,10 @@
 #include <fstream>
 #include <numeric>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 
 namespace hearth::io {
 namespace {
@@ -20,9 +19,8 @@ namespace fs = std::filesystem;
 
 class PackedFileTest : public testing::Test {
  protected:
-  std::string path = (fs::temp_directory_path() /
-                      ("hearth-pack-" + std::to_string(getpid()) + ".pack"))
-                         .string();
+  const TempFolder folder;
+  const std::string path = folder / "a.pack";
   std::vector<std::byte> small = std::vector<std::byte>(100);
   std::vector<std::byte> large = std::vector<std::byte>((17 << 20) + 3);
   ThreadPool pool{2};
@@ -42,12 +40,8 @@ class PackedFileTest : public testing::Test {
     const std::size_t size = writer.finish({{"content", "x"}});
     ASSERT_EQ(size, fs::file_size(path));
   }
-  void TearDown() override { fs::remove(path); }
 
-  std::string bytes() const {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string bytes() const { return read_all(path); }
   // What is said about these bytes; empty when they are taken.
   std::string complaint(const std::string& text) {
     try {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/aligned_buffer.h"
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
 #include "hearth/base/page_advice.h"
@@ -23,12 +24,6 @@ namespace {
 
 // What direct reads must begin at and be a multiple of.
 constexpr std::size_t kPage = 4096;
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Past the page cache where that can be; else as ever.
 FileHandle open_file(const std::string& path, ReadMode mode) {

@@ -2,14 +2,13 @@
 #include "hearth/io/slice_reader.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/io/hf_folder.h"
 
 namespace hearth::io {
@@ -58,11 +57,9 @@ TEST(SliceReader, MayBeLeftInTheMiddle) {
 }
 
 TEST(SliceReader, AFileThatHasBecomeShorterIsRefused) {
-  const fs::path folder =
-      fs::temp_directory_path() / ("hearth-slice-" + std::to_string(getpid()));
-  fs::remove_all(folder);
-  fs::copy(kModel, folder, fs::copy_options::recursive);
-  const auto source = open_hf_folder(folder.string());
+  const TempFolder folder;
+  fs::copy(kModel, folder.path(), fs::copy_options::recursive);
+  const auto source = open_hf_folder(folder.path());
   const fs::path file = source->tensors().front().file;
   fs::resize_file(file, 2000);
   const auto slices = odd_slices(*source);
@@ -73,7 +70,6 @@ TEST(SliceReader, AFileThatHasBecomeShorterIsRefused) {
       },
       FormatError
   );
-  fs::remove_all(folder);
 }
 
 TEST(SliceReader, KeepsThePaceATestAsksFor) {
@@ -82,16 +78,14 @@ TEST(SliceReader, KeepsThePaceATestAsksFor) {
   std::size_t total = 0;
   for (const Slice& s : slices) total += s.bytes;
   // It reads ahead from here on.
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   SliceReader reader(
       *source, slices,
       {.mode = ReadMode::buffered,
        .bytes_per_second = static_cast<double>(total) * 10}
   );
   for (std::size_t i = 0; i < slices.size(); ++i) reader.next();
-  const std::chrono::duration<double> took =
-      std::chrono::steady_clock::now() - start;
-  EXPECT_GT(took.count(), 0.09);
+  EXPECT_GT(seconds_now() - start, 0.09);
   EXPECT_GT(reader.waited(), 0);
 }
 

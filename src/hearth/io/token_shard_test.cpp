@@ -4,11 +4,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 
 namespace hearth::io {
 namespace {
@@ -17,15 +16,7 @@ namespace fs = std::filesystem;
 
 class TokenShardTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("hearth_shard_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const std::string& name) const {
-    return (folder_ / name).string();
-  }
+  std::string path(const std::string& name) const { return folder_ / name; }
   std::string write(std::uint32_t vocabulary, std::uint32_t flags) {
     const std::string file = path("a.tok");
     TokenShardWriter w(file, vocabulary, flags, {1, 2});
@@ -58,7 +49,7 @@ class TokenShardTest : public testing::Test {
     }
     return {};
   }
-  fs::path folder_;
+  const TempFolder folder_;
 };
 
 TEST_F(TokenShardTest, ReadsBackBothWidths) {

@@ -5,7 +5,7 @@
 #if defined(__AMX_TILE__)
 #include "hearth/kernels/attention/tile_backward_impl.h"
 #include "hearth/kernels/attention/tile_forward_impl.h"
-#include "hearth/kernels/attention/turned_impl.h"
+#include "hearth/kernels/attention/transposed_impl.h"
 #endif
 
 namespace hearth::kernels::HEARTH_ISA {
@@ -30,7 +30,7 @@ std::size_t forward_scratch(const AttentionArgs& a) noexcept {
 #if defined(__AMX_TILE__)
   const std::size_t tiled = fits_tiles(a)
                                 ? TileForward(a, nullptr).scratch_bytes()
-                                : TurnedForward(a, nullptr).scratch_bytes();
+                                : TransposedForward(a, nullptr).scratch_bytes();
   return tiled > bytes ? tiled : bytes;
 #else
   return bytes;
@@ -46,7 +46,7 @@ void forward(
 #if defined(__AMX_TILE__)
   if (fits_tiles(a)) return tile_forward_units(a, begin, end, scratch);
   if (narrow(a) && a.kv_type == AttentionType::kBfloat16) {
-    return turned_forward_units(a, begin, end, scratch);
+    return transposed_forward_units(a, begin, end, scratch);
   }
 #endif
   const auto run = narrow(a) ? forward_units<Bf16Dot> : forward_units<FloatDot>;

@@ -117,7 +117,7 @@ HEARTH_INLINE void put_row(
 }
 
 // Sixteen tokens' keys as rows of words.
-inline void turn_keys(
+inline void transpose_keys(
     const Page& page,
     long words,
     long tokens,
@@ -146,20 +146,20 @@ void gather_pages(
     std::byte* values
 ) {
   constexpr bool kScaled = Format::kElements == 4;
-  constexpr long kTurned = 16;
+  constexpr long kTransposed = 16;
   const long words = kv.dim / Format::kElements, tokens = kv.page_tokens;
   const long row = kv.dim * (bf16 ? 2 : 4);
-  alignas(64) Word turned[kTurned * 256];
+  alignas(64) Word transposed[kTransposed * 256];
   for (long t = begin; t < end; t += tokens) {
     const Page page = page_at(kv, t / tokens);
     const long count = end - t < tokens ? end - t : tokens;
     const auto* value = reinterpret_cast<const AnyWord*>(page.values);
     for (long i = 0; i < count; ++i) {
-      const long slot = i % kTurned;
-      if (slot == 0) turn_keys(page, words, tokens, i, turned);
+      const long slot = i % kTransposed;
+      if (slot == 0) transpose_keys(page, words, tokens, i, transposed);
       put_row<Format>(
-          turned + slot * words, kv.dim, kScaled ? page.key_scales[i] : 1, bf16,
-          keys + (t - begin + i) * row
+          transposed + slot * words, kv.dim, kScaled ? page.key_scales[i] : 1,
+          bf16, keys + (t - begin + i) * row
       );
       put_row<Format>(
           value + i * words, kv.dim, kScaled ? page.value_scales[i] : 1, bf16,

@@ -1,5 +1,5 @@
 #pragma once
-// Rotary position embedding: pairs of elements of each head are turned by an
+// Rotary position embedding: pairs of elements of each head are rotated by an
 // angle that depends on the token's position. Cosines and sines come from a
 // table, rows of `half` cosines followed by `half` sines.
 #include "hearth/kernels/scalar.h"
@@ -9,9 +9,9 @@ namespace hearth::kernels {
 template <class T>
 struct RopeArgs {
   long heads, head_dim;
-  long half;         // pairs turned; 2 * half <= head_dim, the rest is copied
+  long half;         // pairs rotated; 2 * half <= head_dim, the rest is copied
   bool interleaved;  // pairs are (2i, 2i + 1), else (i, i + half)
-  bool inverse;      // turn back: the gradient
+  bool inverse;      // rotate back: the gradient
   const T* x;
   T* y;  // may be x
   const float* table;

@@ -6,7 +6,7 @@ namespace {
 
 // Pairs half a head apart: two loads and two stores for each register's worth.
 template <class T>
-HEARTH_INLINE void turn_halves(
+HEARTH_INLINE void rotate_halves(
     long half,
     const T* x,
     T* y,
@@ -25,7 +25,7 @@ HEARTH_INLINE void turn_halves(
 
 // One pair after the other; also the tail of the vector loop.
 template <class T>
-HEARTH_INLINE void turn_pairs(
+HEARTH_INLINE void rotate_pairs(
     long begin,
     long half,
     const T* x,
@@ -50,7 +50,7 @@ HEARTH_INLINE F32 pair_signs(float sign) {
 
 // y = x cos + swapped(x) (-sin, sin, ...), with cosines and sines doubled.
 template <class T>
-HEARTH_INLINE void turn_interleaved(
+HEARTH_INLINE void rotate_interleaved(
     long half,
     const T* x,
     T* y,
@@ -68,7 +68,7 @@ HEARTH_INLINE void turn_interleaved(
       to.store(y + 2 * i, fma(swap_pairs(v), s, v * c), Full{});
     }
   }
-  turn_pairs(i, half, x, y, cosines, sign);
+  rotate_pairs(i, half, x, y, cosines, sign);
 }
 
 template <class T>
@@ -94,9 +94,9 @@ void turn(const RopeArgs<T>& a, long begin, long end) noexcept {
           store(y + i, splat(__builtin_nanf("")), lanes);
         });
       } else if (a.interleaved) {
-        turn_interleaved(a.half, x, y, cosines, sign, signs, to);
+        rotate_interleaved(a.half, x, y, cosines, sign, signs, to);
       } else {
-        turn_halves(a.half, x, y, cosines, splat(sign), to);
+        rotate_halves(a.half, x, y, cosines, splat(sign), to);
       }
       if (x == y) continue;
       each_vector(width, a.head_dim, [&](long i, auto lanes) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/ascii.h"
 #include "hearth/base/error.h"
 #include "hearth/base/quoted.h"
 
@@ -14,19 +15,6 @@ namespace {
 constexpr std::size_t kMostHeaders = 256;
 // Far beyond any file, and far from overflow when added to.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
-
-std::string_view trim(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 // The next line, without its end.
 std::string_view take_line_of(std::string_view& text) {
@@ -91,7 +79,7 @@ HttpHead parse_http_head(std::string_view text) {
     const std::size_t colon = line.find(':');
     const std::string_view name = line.substr(0, colon);
     const std::string_view value =
-        colon == line.npos ? "" : trim(line.substr(colon + 1));
+        colon == line.npos ? "" : trimmed(line.substr(colon + 1));
     if (colon == line.npos || !is_name(name) || !is_value(value)) {
       throw FormatError(
           fmt::format("the answer has a broken header {}", in_quotes(name, 40))
@@ -100,7 +88,7 @@ HttpHead parse_http_head(std::string_view text) {
     if (out.headers.size() == kMostHeaders) {
       throw FormatError("the answer has too many headers");
     }
-    out.headers.emplace_back(lower(name), value);
+    out.headers.emplace_back(ascii_lower(name), value);
   }
   return out;
 }
@@ -132,7 +120,7 @@ void check_body_headers(const HttpHead& head, bool head_request) {
       }
       length = one;
     } else if (name == "transfer-encoding") {
-      if (lower(value) != "chunked" || chunked) {
+      if (ascii_lower(value) != "chunked" || chunked) {
         throw FormatError(
             fmt::format(
                 "the answer comes as {}, which is not read",
@@ -141,8 +129,8 @@ void check_body_headers(const HttpHead& head, bool head_request) {
         );
       }
       chunked = true;
-    } else if (name == "content-encoding" && lower(value) != "identity") {
-      // Of an answer without a body it says nothing.
+    } else if (name == "content-encoding" && ascii_lower(value) != "identity") {
+      // The header says nothing about an answer that has no body.
       if (!head_request) {
         throw FormatError(
             fmt::format(

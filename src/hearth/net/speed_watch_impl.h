@@ -1,9 +1,9 @@
 #pragma once
 // Notices a server that says nothing, and one that drips.
-#include <chrono>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/units.h"
 #include "hearth/net/http_client.h"
 
@@ -26,12 +26,12 @@ class SpeedWatch {
       last_byte_ = window_ = now;
       return;
     }
-    if (seconds(now - last_byte_) >= limits_.idle_seconds) {
+    if (to_seconds(now - last_byte_) >= limits_.idle_seconds) {
       throw NetworkError(
           fmt::format("it sent nothing for {:.0f} s", limits_.idle_seconds)
       );
     }
-    if (seconds(now - window_) < limits_.slow_seconds) return;
+    if (to_seconds(now - window_) < limits_.slow_seconds) return;
     if (bytes_ < limits_.slow_bytes) {
       throw NetworkError(
           fmt::format(
@@ -45,11 +45,6 @@ class SpeedWatch {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  static double seconds(Clock::duration time) {
-    return std::chrono::duration<double>(time).count();
-  }
-
   const HttpLimits& limits_;
   Clock::time_point last_byte_ = Clock::now(), window_ = Clock::now();
   std::size_t bytes_ = 0;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/ascii.h"
 #include "hearth/base/error.h"
 #include "hearth/base/quoted.h"
 
@@ -18,13 +19,7 @@ bool is_alnum(char c) {
          (c >= 'A' && c <= 'Z');
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
-
-// Nothing that could end the request line or a header.
+// Whether the text holds nothing that could end the request line or a header.
 bool is_target(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
     return static_cast<unsigned char>(c) > ' ' &&
@@ -63,14 +58,14 @@ bool read_authority(std::string_view text, Url& out) {
       (port.front() != ':' || !read_port(port.substr(1), out.port))) {
     return false;
   }
-  out.host = lower(host);
+  out.host = ascii_lower(host);
   return is_host(out.host);
 }
 
 bool read_url(std::string_view text, Url& out) {
   const std::size_t scheme = text.find("://");
   if (text.size() > kLongestUrl || scheme == text.npos) return false;
-  const std::string name = lower(text.substr(0, scheme));
+  const std::string name = ascii_lower(text.substr(0, scheme));
   if (name != "http" && name != "https") return false;
   out.secure = name == "https";
   out.port = out.secure ? 443 : 80;

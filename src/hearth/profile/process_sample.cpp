@@ -12,10 +12,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "hearth/base/clock.h"
+
 namespace hearth::profile {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 double seconds_of(const timeval& t) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
@@ -84,7 +84,7 @@ struct ProcessSampler::State {
 
   void take() {
     ProcessSample s = sample_process();
-    s.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    s.seconds = seconds_since(start);
     samples.push_back(s);
   }
 };

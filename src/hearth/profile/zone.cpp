@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/atomic_file.h"
+#include "hearth/base/clock.h"
 #include "hearth/base/json.h"
 
 namespace hearth::profile {
@@ -20,7 +21,7 @@ namespace {
 constexpr std::size_t kMaxEvents = 1'000'000;
 
 std::int64_t now_ns() {
-  const auto t = std::chrono::steady_clock::now().time_since_epoch();
+  const auto t = Clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(t).count();
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/json.h"
+#include "hearth/base/temp_folder_test.h"
 
 namespace hearth::profile {
 namespace {
@@ -54,9 +55,8 @@ TEST(Zone, TraceIsJsonWithOneEventAZone) {
   start_zones();
   for (int i = 0; i < 5; ++i) const Zone z("a \"quoted\" name");
   stop_zones();
-  const auto path =
-      (std::filesystem::temp_directory_path() / "hearth_zone_test.json")
-          .string();
+  const TempFolder folder;
+  const std::string path = folder / "trace.json";
   write_trace(path);
   const Json trace = read_json_file(path);
   int complete = 0;
@@ -68,7 +68,6 @@ TEST(Zone, TraceIsJsonWithOneEventAZone) {
   }
   EXPECT_EQ(complete, 5);
   EXPECT_EQ(trace["otherData"]["dropped_events"], 0);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/serve/api/api_error.h"
 #include "hearth/serve/service_bench_test.h"
 
@@ -70,11 +71,9 @@ TEST(AccessTest, KeysAreComparedWhole) {
 }
 
 TEST(AccessTest, KeyFilesAreReadAndNeverShown) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("hearth_keys_" + std::to_string(getpid()));
+  const TempFolder folder;
   const auto load = [&](const std::string& text) {
-    std::ofstream(path) << text;
-    return ApiKeys::load({path.string()});
+    return ApiKeys::load({folder.write("keys", text)});
   };
   const auto keys = load("# mine\nfirst-key-0123456\r\n\nsecond-key-012345\n");
   EXPECT_EQ(keys.size(), 2U);
@@ -88,8 +87,7 @@ TEST(AccessTest, KeyFilesAreReadAndNeverShown) {
       EXPECT_EQ(std::string(e.what()).find("short"), std::string::npos);
     }
   }
-  std::filesystem::remove(path);
-  EXPECT_THROW(ApiKeys::load({path.string()}), Error);
+  EXPECT_THROW(ApiKeys::load({folder / "none"}), Error);
 }
 
 TEST(AccessTest, OnlyNamesOfThisMachineReachALoopbackServer) {

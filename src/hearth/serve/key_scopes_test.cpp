@@ -3,24 +3,16 @@
 #include <filesystem>
 #include <fstream>
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 
 namespace hearth::serve {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  fs::path path =
-      fs::temp_directory_path() / ("hearth-scopes-" + std::to_string(getpid()));
-  Folder() { fs::remove_all(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 TEST(KeyScopes, EachKeyHasItsOwnAndEachProcessOthers) {
   const KeyScopes a, b;
@@ -31,10 +23,11 @@ TEST(KeyScopes, EachKeyHasItsOwnAndEachProcessOthers) {
 }
 
 TEST(KeyScopes, AFolderKeepsItsNames) {
-  const Folder folder;
-  const Hash128 first = KeyScopes(folder.path.string()).of("key-one");
-  EXPECT_EQ(KeyScopes(folder.path.string()).of("key-one"), first);
-  const auto file = folder.path / "scopes.secret";
+  const TempFolder temp;
+  const std::string folder = temp / "scopes";
+  const Hash128 first = KeyScopes(folder).of("key-one");
+  EXPECT_EQ(KeyScopes(folder).of("key-one"), first);
+  const auto file = fs::path(folder) / "scopes.secret";
   EXPECT_EQ(
       fs::status(file).permissions(),
       fs::perms::owner_read | fs::perms::owner_write
@@ -43,11 +36,10 @@ TEST(KeyScopes, AFolderKeepsItsNames) {
   // by Python's hmac.
   std::ofstream(file, std::ios::trunc) << std::string(32, 'k');
   EXPECT_EQ(
-      KeyScopes(folder.path.string()).of("key-one").hex(),
-      "81265aa9c964ce587ba32c011ce83f9c"
+      KeyScopes(folder).of("key-one").hex(), "81265aa9c964ce587ba32c011ce83f9c"
   );
   std::ofstream(file, std::ios::trunc) << "short";
-  EXPECT_THROW(KeyScopes(folder.path.string()), FormatError);
+  EXPECT_THROW(KeyScopes{folder}, FormatError);
 }
 
 }  // namespace

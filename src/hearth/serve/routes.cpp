@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/ascii.h"
 #include "hearth/serve/api/api_error.h"
 #include "hearth/serve/page_files.h"
 
@@ -9,13 +10,6 @@ namespace hearth::serve {
 namespace {
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 std::string percent_decoded(std::string_view text) {
   std::string out;

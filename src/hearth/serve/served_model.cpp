@@ -1,10 +1,10 @@
 #include "hearth/serve/served_model.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/serve/api/api_error.h"
 #include "hearth/serve/api/tool_text.h"
@@ -14,13 +14,12 @@ namespace hearth::serve {
 namespace {
 
 AnswerHead head_of(const GenerationRequest& request, bool chat) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
   return {
       .id = fmt::format(
           "{}-{:016x}", chat ? "chatcmpl" : "cmpl", random_number()
       ),
       .model = request.model,
-      .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+      .created = static_cast<std::int64_t>(unix_seconds()),
       .chat = chat
   };
 }
@@ -71,17 +70,8 @@ infer::Request engine_request(
   infer::Request out;
   out.prompt = std::move(prompt);
   out.max_tokens = r.max_tokens.value_or(default_tokens);
-  out.sampling = {
-      .temperature = r.temperature,
-      .top_k = r.top_k,
-      .top_p = r.top_p,
-      .typical_p = r.typical_p,
-      .min_p = r.min_p,
-      .repeat_penalty = r.repeat_penalty,
-      .frequency_penalty = r.frequency_penalty,
-      .presence_penalty = r.presence_penalty,
-      .seed = r.seed.value_or(0)
-  };
+  out.sampling = r.sampling;
+  out.sampling.seed = r.seed.value_or(0);
   out.logit_bias = r.logit_bias;
   out.stop_ids = model.text->stop_ids();
   out.stop = r.stop;

@@ -10,6 +10,7 @@
 #include "hearth/serve/api/api_error.h"
 #include "hearth/serve/api/message_turns.h"
 #include "hearth/serve/api/tool_text.h"
+#include "hearth/text/chat/prompt_ids.h"
 
 namespace hearth::serve {
 namespace {
@@ -149,10 +150,13 @@ void check_all_is_read(
     suspect.leave_out(without);
     if (rendered(without, chat) == text) refuse_unread(suspect.name);
   }
-  const auto unread = text::unread_message(
-      chat, request.messages, options_of(request, chat), text
-  );
-  if (unread) refuse_unread(fmt::format("messages[{}].content", *unread));
+  try {
+    text::check_messages_are_read(
+        chat, request.messages, options_of(request, chat), text
+    );
+  } catch (const text::UnreadMessage& e) {
+    refuse_unread(fmt::format("messages[{}].content", e.index()));
+  }
 }
 
 // The rendered text of a request whose parts were all read.
@@ -341,9 +345,7 @@ std::string ServedText::chat_text(const ChatRequest& request) const {
 
 TokenIds ServedText::raw_ids(const std::string& prompt, int most_tokens) const {
   check_size(prompt, most_tokens, "prompt");
-  TokenIds ids = tokenizer_->prefix_ids();
-  tokenizer_->encode(prompt, ids, {.add_special = false});
-  return ids;
+  return text::raw_ids(*tokenizer_, prompt);
 }
 
 TokenIds ServedText::whole_ids(

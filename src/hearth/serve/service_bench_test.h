@@ -6,9 +6,10 @@
 #include <fstream>
 #include <thread>
 
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/infer/engine/fake_runner_test.h"
 #include "hearth/serve/http/test_client_test.h"
-#include "hearth/serve/service.h"
+#include "hearth/serve/serving.h"
 
 namespace hearth::serve {
 
@@ -56,13 +57,8 @@ inline const char* const kPlainTemplate =
     "{% if add_generation_prompt %}!{% endif %}";
 
 inline text::ChatTemplates template_of(const std::string& source) {
-  const auto path =
-      std::filesystem::temp_directory_path() /
-      ("hearth_serve_test_" + std::to_string(getpid()) + ".jinja");
-  std::ofstream(path) << source;
-  auto made = text::ChatTemplates::load(path.string());
-  std::filesystem::remove(path);
-  return made;
+  const TempFolder folder;
+  return text::ChatTemplates::load(folder.write("chat.jinja", source));
 }
 
 struct BenchOptions {
@@ -100,19 +96,7 @@ struct ServiceBench {
             {"base", engine, -1, shared, 7}, {"tuned", engine, 0, shared, 7}
         }
     );
-    o.http.gate = [this](const auto& head) { return service->gate(head); };
-    o.http.fault_answer = [this](const auto& fault) {
-      return service->fault_answer(fault);
-    };
-    o.http.slow_handler = [this](const auto& request, const auto& reply) {
-      service->handle(request, reply);
-    };
-    o.http.owner = [this](const auto& r) { return service->owner(r); };
-    server = std::make_unique<HttpServer>(
-        o.http, [this](const auto& request, const auto& reply) {
-          service->handle_quick(request, reply);
-        }
-    );
+    server = make_server(o.http, [this]() -> Service& { return *service; });
     server->start();
   }
 

@@ -1,7 +1,6 @@
 #pragma once
 // A few threads that run jobs. Those of one owner are begun in the order they
 // came, and owners take turns, so that one with many does not delay the rest.
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -10,6 +9,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "hearth/base/clock.h"
 
 namespace hearth::serve {
 
@@ -37,7 +38,6 @@ class WorkerQueue {
   State state() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Job {
     std::function<void()> run;
     Clock::time_point since;

@@ -1,11 +1,10 @@
 #include "hearth/cli/infer/answer_stream.h"
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 
 namespace hearth::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Arrival {
   infer::Event event;
@@ -37,7 +36,7 @@ struct Arrivals {
 };
 
 double ms(Clock::duration time) {
-  return std::chrono::duration<double, std::milli>(time).count();
+  return to_seconds(time) * 1e3;
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void ChatHistory::check_system(const std::string& text) const {
     model_.chat_prompt(
         Json::array({message("system", text), message("user", "x")})
     );
-  } catch (const infer::UnreadMessage&) {
+  } catch (const text::UnreadMessage&) {
     throw UsageError(
         "a system message is not read by the chat template of this model"
     );

@@ -243,7 +243,7 @@ void generate_many(const Context& context, const GenerateFlags& flags) {
   note_before(context, before);
   if (lines.empty()) return report_batch_done(context, before);
   const bool drawn = std::ranges::any_of(lines, [](const BatchLine& line) {
-    return line.temperature.has_value();
+    return line.sampling.gave("temperature");
   });
   if (!drawn) flags.sampling.note_idle(context);
   const auto live = flags.engine.start(

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/infer/serve_flags.h"
@@ -13,6 +14,7 @@
 #include "hearth/cli/version.h"
 #include "hearth/infer/engine/kv_layout.h"
 #include "hearth/serve/http/file_limit.h"
+#include "hearth/serve/serving.h"
 
 namespace hearth::cli {
 namespace {
@@ -86,9 +88,7 @@ std::vector<serve::ServedModel> served_models(
     const std::shared_ptr<const serve::ServedText>& text,
     infer::Pooling pooling
 ) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const std::int64_t seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  const auto seconds = static_cast<std::int64_t>(unix_seconds());
   std::vector<serve::ServedModel> out;
   out.push_back({flags.model_name(), engine, -1, text, seconds, pooling});
   int index = 0;
@@ -225,37 +225,28 @@ void cmd_serve(Context& context, const std::vector<std::string>& words) {
   Models loaded;
   std::unique_ptr<serve::Service> service;
   serve::HttpServerOptions http = flags.http();
-  http.gate = [&](const auto& head) { return service->gate(head); };
-  http.fault_answer = [&](const auto& f) { return service->fault_answer(f); };
-  http.owner = [&](const auto& request) { return service->owner(request); };
-  http.slow_handler = [&](const auto& request, const auto& reply) {
-    service->handle(request, reply);
-  };
   http.max_connections = connections(context, http.max_connections);
   const auto text = text_side(context, flags);
   const auto pooling = flags.embedding(flags.model.model);
   const InterruptGuard guard;
 
-  // Before the model is read, so that a port that is taken costs no wait.
-  serve::HttpServer server(
-      http, [&](const serve::HttpRequest& request,
-                const std::shared_ptr<serve::HttpReply>& reply) {
-        service->handle_quick(request, reply);
-      }
-  );
+  // The port is taken before the model is read, so that an error about it costs
+  // no wait.
+  const auto server =
+      serve::make_server(http, [&]() -> serve::Service& { return *service; });
   const auto engine = start_engine(context, flags, text->tokenizer(), loaded);
   const auto models = served_models(flags, engine, text, pooling);
   const bool keys = !options.access.keys.empty();
-  options.workers = [&] { return server.workers(); };
-  options.more_metrics = [&] { return http_metrics(server.counters()); };
+  options.workers = [&] { return server->workers(); };
+  options.more_metrics = [&] { return http_metrics(server->counters()); };
   service = std::make_unique<serve::Service>(std::move(options), models);
-  server.start();
-  announce(context, flags, server.port(), models, keys);
+  server->start();
+  announce(context, flags, server->port(), models, keys);
 
   while (!InterruptGuard::interrupted()) {
     std::this_thread::sleep_for(milliseconds(50));
   }
-  stop(context, flags, *service, server);
+  stop(context, flags, *service, *server);
 }
 
 }  // namespace hearth::cli

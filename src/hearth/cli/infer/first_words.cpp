@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/cli/model/model_flags.h"
 #include "hearth/infer/engine/engine.h"

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/env.h"
 #include "hearth/base/error.h"
 #include "hearth/cli/infer/answer_text.h"

@@ -104,21 +104,23 @@ std::optional<std::map<std::int32_t, float>> bias_of(Fields& fields) {
 }
 
 void read_sampling(Fields& fields, BatchLine& out) {
-  out.top_k = whole(fields, "top_k", 0);
-  out.temperature = number(fields, "temperature");
-  out.top_p = number(fields, "top_p");
-  out.typical_p = number(fields, "typical_p");
-  out.min_p = number(fields, "min_p");
-  out.repeat_penalty = number(fields, "repetition_penalty");
-  out.frequency_penalty = number(fields, "frequency_penalty");
-  out.presence_penalty = number(fields, "presence_penalty");
+  const auto options = infer::sampling_fields();
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const char* key = options[i].key;
+    if (options[i].whole()) {
+      out.sampling.give(i, whole(fields, key, 0));
+    } else {
+      out.sampling.give(i, number(fields, key));
+    }
+  }
   out.seed = seed_of(fields);
   infer::Request request;
   out.apply(request);
   if (const auto fault = request.sampling.fault()) {
-    std::string_view key = fault->option;
-    if (key == "repeat_penalty") key = "repetition_penalty";
-    fields.fail(key, fmt::format("{}, got {}", fault->must, fault->got));
+    fields.fail(
+        fault->field->key,
+        fmt::format("{}, got {}", fault->field->range.must, fault->got)
+    );
   }
 }
 
@@ -183,14 +185,7 @@ void BatchLine::apply(infer::Request& request) const {
   put(request.stop, stop);
   put(request.logit_bias, logit_bias);
   infer::SamplerOptions& s = request.sampling;
-  put(s.temperature, temperature);
-  put(s.top_k, top_k);
-  put(s.top_p, top_p);
-  put(s.typical_p, typical_p);
-  put(s.min_p, min_p);
-  put(s.repeat_penalty, repeat_penalty);
-  put(s.frequency_penalty, frequency_penalty);
-  put(s.presence_penalty, presence_penalty);
+  sampling.apply(s);
   // 53 bits, which every reader of JSON keeps.
   s.seed = seed ? *seed : RandomKey(s.seed).fold(to_json_line(id)).bits() >> 11;
 }

@@ -19,9 +19,7 @@ struct BatchLine {
   Json messages;  // or these, as templates read them
   Json tools;     // null: those of the flags
   std::optional<int> max_tokens, log_probs;
-  std::optional<int> top_k;
-  std::optional<double> temperature, top_p, typical_p, min_p;
-  std::optional<double> repeat_penalty, frequency_penalty, presence_penalty;
+  infer::GivenSampling sampling;
   std::optional<std::uint64_t> seed;
   std::optional<std::vector<std::string>> stop;
   std::optional<std::map<std::int32_t, float>> logit_bias;

@@ -118,18 +118,13 @@ std::string GenerateFlags::key(
     const Asked& asked
 ) const {
   const infer::Request& r = asked.request;
-  const infer::SamplerOptions& s = r.sampling;
-  const Json all = {
-      r.max_tokens,
-      s.temperature,
-      s.top_k,
-      s.top_p,
-      s.typical_p,
-      s.min_p,
-      s.repeat_penalty,
-      s.frequency_penalty,
-      s.presence_penalty,
-      context.common.seed_given ? Json(s.seed) : Json(),
+  Json all = {r.max_tokens};
+  for (const infer::SamplingField& field : infer::sampling_fields()) {
+    const double value = field.get(r.sampling);
+    all.push_back(field.whole() ? Json(static_cast<int>(value)) : Json(value));
+  }
+  const Json rest = {
+      context.common.seed_given ? Json(r.sampling.seed) : Json(),
       sampling.bias,
       r.stop,
       r.log_probs ? Json(*r.log_probs) : Json(),
@@ -144,6 +139,7 @@ std::string GenerateFlags::key(
       engine.products,
       engine.batch_invariant
   };
+  all.insert(all.end(), rest.begin(), rest.end());
   return fmt::format("{:016x}", hash64(to_json_line(all)));
 }
 

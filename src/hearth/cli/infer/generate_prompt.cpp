@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/cli/model/model_flags.h"
 #include "hearth/serve/api/api_error.h"
@@ -50,11 +51,11 @@ Prompt messages_prompt(
   const double start = milliseconds_now();
   try {
     out.ids = model.chat_prompt(all, tools);
-  } catch (const infer::UnreadMessage& e) {
+  } catch (const text::UnreadMessage& e) {
     if (!added) throw;
     if (e.index() > 0) {
       const Json& unread = all[e.index()];
-      throw infer::UnreadMessage(e.index() - 1, unread.value("role", ""));
+      throw text::UnreadMessage(e.index() - 1, unread.value("role", ""));
     }
     throw UsageError("--system is not read by the chat template of this model");
   }

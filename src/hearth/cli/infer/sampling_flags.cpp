@@ -44,11 +44,11 @@ std::pair<std::int32_t, float> parse_bias(const std::string& text) {
 void check_by_flag(const infer::SamplerOptions& options) {
   const auto fault = options.fault();
   if (!fault) return;
-  std::string flag = fault->option;
-  std::ranges::replace(flag, '_', '-');
-  if (flag == "temperature") flag = "temp";
   throw UsageError(
-      fmt::format("--{} {}, got {}", flag, fault->must, fault->got)
+      fmt::format(
+          "{} {}, got {}", fault->field->flag, fault->field->range.must,
+          fault->got
+      )
   );
 }
 
@@ -93,34 +93,22 @@ int flag_number(std::int64_t value, const char* name, int least) {
 
 void SamplingFlags::declare(Args& args) {
   args.option("--max-tokens", max_tokens, "How many tokens at most");
-  args.option(
-      "--temp", temperature,
-      fmt::format(
-          "Temperature; 0 takes the most likely; {} unless given",
-          usual_temperature
-      )
-  );
-  args.option("--top-k", top_k, "Only the k most likely tokens; 0: all");
-  args.option("--top-p", top_p, "Only the tokens that hold this probability");
-  args.option(
-      "--typical-p", typical_p,
-      "Only tokens of usual surprise that hold this probability"
-  );
-  args.option(
-      "--min-p", min_p, "Only tokens this likely beside the most likely"
-  );
-  args.option(
-      "--repeat-penalty", repeat_penalty,
-      "Above 1 makes tokens that came before less likely"
-  );
-  args.option(
-      "--frequency-penalty", frequency_penalty,
-      "Off a token's logit for each time it was made"
-  );
-  args.option(
-      "--presence-penalty", presence_penalty,
-      "Off a token's logit once it was made"
-  );
+  // The parser keeps the places of these.
+  const auto fields = infer::sampling_fields();
+  numbers.resize(fields.size());
+  whole_numbers.resize(fields.size());
+  infer::SamplerOptions usual;
+  usual.temperature = usual_temperature;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const infer::SamplingField& field = fields[i];
+    const auto help =
+        fmt::format("{}; {} unless given", field.help, field.get(usual));
+    if (field.whole()) {
+      args.option(field.flag, whole_numbers[i], help);
+    } else {
+      args.option(field.flag, numbers[i], help);
+    }
+  }
   args.option(
       "--logit-bias", bias,
       "ID=VALUE is added to that token's logit (-inf forbids it); may be "
@@ -129,21 +117,25 @@ void SamplingFlags::declare(Args& args) {
   args.option("--stop", stop, "End at this text; may be repeated");
 }
 
+infer::GivenSampling SamplingFlags::given() const {
+  infer::GivenSampling out;
+  const auto fields = infer::sampling_fields();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    out.give(i, numbers[i]);
+    if (whole_numbers[i]) {
+      out.give(i, flag_number(*whole_numbers[i], fields[i].flag));
+    }
+  }
+  return out;
+}
+
 infer::Request SamplingFlags::request(const Context& context) const {
   infer::Request out;
   out.max_tokens = flag_number(max_tokens, "--max-tokens", 1);
-  out.sampling = {
-      .temperature = temperature.value_or(usual_temperature),
-      .top_k = flag_number(top_k, "--top-k"),
-      .top_p = top_p,
-      .typical_p = typical_p,
-      .min_p = min_p,
-      .repeat_penalty = repeat_penalty,
-      .frequency_penalty = frequency_penalty,
-      .presence_penalty = presence_penalty,
-      .seed = context.common.seed_given ? context.common.seed
-                                        : std::random_device()()
-  };
+  out.sampling.temperature = usual_temperature;
+  given().apply(out.sampling);
+  out.sampling.seed =
+      context.common.seed_given ? context.common.seed : std::random_device()();
   check_by_flag(out.sampling);
   for (const auto& b : bias) {
     const auto [id, value] = parse_bias(b);
@@ -169,18 +161,13 @@ infer::Request SamplingFlags::request(const Context& context) const {
 }
 
 void SamplingFlags::note_idle(const Context& context) const {
-  if (temperature || usual_temperature > 0) return;
-  const std::pair<bool, const char*> flags[] = {
-      {top_k != 0, "--top-k"},
-      {top_p != 1, "--top-p"},
-      {typical_p != 1, "--typical-p"},
-      {min_p != 0, "--min-p"},
-      {context.common.seed_given, "--seed"}
-  };
+  const infer::GivenSampling flags = given();
+  if (flags.gave("temperature") || usual_temperature > 0) return;
   std::vector<const char*> idle;
-  for (const auto& [given, name] : flags) {
-    if (given) idle.push_back(name);
+  for (const infer::SamplingField& field : infer::sampling_fields()) {
+    if (field.narrows && flags.gave(field.name)) idle.push_back(field.flag);
   }
+  if (context.common.seed_given) idle.push_back("--seed");
   if (idle.empty()) return;
   context.note(
       fmt::format(

@@ -12,11 +12,11 @@
 namespace hearth::cli {
 
 struct SamplingFlags {
-  std::int64_t max_tokens = 256, top_k = 0;
-  std::optional<double> temperature;
+  std::int64_t max_tokens = 256;
   double usual_temperature = 0;  // where none is given
-  double top_p = 1, typical_p = 1, min_p = 0;
-  double repeat_penalty = 1, frequency_penalty = 0, presence_penalty = 0;
+  // The values that were given, in the order of infer::sampling_fields().
+  std::vector<std::optional<double>> numbers;
+  std::vector<std::optional<std::int64_t>> whole_numbers;
   std::vector<std::string> bias, stop;
 
   void declare(Args& args);
@@ -25,6 +25,9 @@ struct SamplingFlags {
   infer::Request request(const Context& context) const;
   // Says which flags do nothing because nothing is drawn.
   void note_idle(const Context& context) const;
+
+ private:
+  infer::GivenSampling given() const;
 };
 
 struct GrammarFlags {

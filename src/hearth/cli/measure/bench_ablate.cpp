@@ -1,11 +1,11 @@
 #include "hearth/cli/measure/bench_ablate.h"
 
-#include <chrono>
 #include <cstdio>
 #include <regex>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/memory.h"
 #include "hearth/bench/ablate.h"
@@ -57,7 +57,7 @@ std::vector<bench::Ablation> wanted(
 }  // namespace
 
 void bench_ablate(Context& context, const AblateFlags& flags) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   const train::Recipe recipe = recipe_of(flags, context);
   bench::AblateOptions options;
   options.tokens = static_cast<std::uint64_t>(flags.tokens);
@@ -76,9 +76,8 @@ void bench_ablate(Context& context, const AblateFlags& flags) {
   bench::run_ablation(recipe, ablations.front(), first);
   std::vector<bench::AblationRow> rows;
   for (const auto& ablation : ablations) {
-    const std::chrono::duration<double> spent =
-        std::chrono::steady_clock::now() - start;
-    if (flags.limit > 0 && spent.count() > flags.limit && !rows.empty()) {
+    if (flags.limit > 0 && seconds_now() - start > flags.limit &&
+        !rows.empty()) {
       context.note(
           fmt::format(
               "--limit reached: {} and what follows were not run", ablation.what

@@ -1,11 +1,11 @@
 // hearth bench: which cases run, and how their rows are shown.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <regex>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/spelling.h"
 #include "hearth/bench/cases.h"
@@ -166,11 +166,10 @@ Json run_cases(
   for (const auto& c : cases) width = std::max(width, c.name.size());
   if (!json) context.print(bench::table_head(width));
   Json rows = Json::array();
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   for (const auto& c : cases) {
-    const std::chrono::duration<double> spent =
-        std::chrono::steady_clock::now() - start;
-    if (flags.limit > 0 && spent.count() > flags.limit) {
+    const double spent = seconds_now() - start;
+    if (flags.limit > 0 && spent > flags.limit) {
       context.note(
           fmt::format("--limit reached: {} and on were not run", c.name)
       );
@@ -179,7 +178,7 @@ Json run_cases(
     if (json) context.note(fmt::format("{} ...", c.name));
     bench::RunOptions options{.seconds = flags.seconds};
     options.repeats = static_cast<int>(flags.repeats);
-    if (flags.limit > 0) options.limit = flags.limit - spent.count();
+    if (flags.limit > 0) options.limit = flags.limit - spent;
     const bench::Row row = bench::run_case(c, options);
     if (!row.peer_missing.empty()) context.note("no peer: " + row.peer_missing);
     if (json) {

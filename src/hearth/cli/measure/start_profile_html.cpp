@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/html.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/measure/start_profile.h"
 
@@ -26,24 +27,6 @@ td:first-child,th:first-child{text-align:left}.slow{padding:.6em 1em;background:
 </style></head><body>
 )";
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 class Chart {
  public:
   Chart(double seconds) : seconds_(std::max(seconds, 1e-9)) {}
@@ -53,7 +36,7 @@ class Chart {
     y_ += kRow;
     body_ += fmt::format(
         R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 8,
-        y_ + 15, escaped(name)
+        y_ + 15, html_escaped(name)
     );
   }
   void bar(const char* kind, double begin, double seconds, const char* what) {
@@ -158,17 +141,17 @@ std::string to_html(const StartProfile& p) {
       "rest.</p>\n<table><tr><th>shard</th><th>tensors</th><th>bytes</th>"
       "<th>seconds</th><th>read</th><th>convert</th><th>pack</th>"
       "<th>quantise</th><th>memory</th></tr>\n",
-      escaped(p.model), format_bytes(f.load.bytes), escaped(f.load.how),
-      escaped(f.load.why), f.total(), name_of(p.slow.part), p.slow.seconds,
-      100 * p.slow.share, escaped(p.slow.why), escaped(p.slow.advice),
-      chart.svg()
+      html_escaped(p.model), format_bytes(f.load.bytes),
+      html_escaped(f.load.how), html_escaped(f.load.why), f.total(),
+      name_of(p.slow.part), p.slow.seconds, 100 * p.slow.share,
+      html_escaped(p.slow.why), html_escaped(p.slow.advice), chart.svg()
   );
   const auto rows = [&](const std::vector<models::LoadPart>& parts) {
     for (const auto& part : parts) {
       out += fmt::format(
           "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.3f}</td>"
           "<td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td></tr>\n",
-          escaped(std::filesystem::path(part.name).filename().string()),
+          html_escaped(std::filesystem::path(part.name).filename().string()),
           part.tensors, format_bytes(part.bytes), part.seconds, part.times.read,
           part.times.convert, part.times.pack, part.times.quantize,
           part.times.memory

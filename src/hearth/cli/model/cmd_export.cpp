@@ -1,6 +1,7 @@
 // hearth export hf|peft: files that other tools load.
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/model/model_flags.h"

@@ -1,8 +1,8 @@
 // hearth pull ORG/NAME[@REV]
-#include <chrono>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/units.h"
 #include "hearth/cli/command.h"
@@ -182,11 +182,10 @@ void cmd_pull(Context& context, const std::vector<std::string>& words) {
   }
   const InterruptGuard guard;
   PullProgress progress(context, repo.text());
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   const hub::Pulled pulled = hub::pull(settings, repo, flags.options, progress);
   progress.done();
-  const std::chrono::duration<double> took =
-      std::chrono::steady_clock::now() - start;
+  const double took = seconds_now() - start;
   if (context.common.json) {
     return context.json(
         "hearth.pull/1", {{"repo", repo.id()},
@@ -196,7 +195,7 @@ void cmd_pull(Context& context, const std::vector<std::string>& words) {
                           {"bytes", pulled.bytes},
                           {"missing_bytes", pulled.missing},
                           {"fetched_bytes", pulled.fetched},
-                          {"seconds", took.count()},
+                          {"seconds", took},
                           {"dry_run", flags.options.dry_run},
                           {"files", files_json(pulled, flags.options.dry_run)}}
     );

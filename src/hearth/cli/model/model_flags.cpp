@@ -1,10 +1,10 @@
 #include "hearth/cli/model/model_flags.h"
 
-#include <chrono>
 #include <set>
 
 #include <fcntl.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/env.h"
 #include "hearth/base/file_handle.h"
 #include "hearth/bench/measure.h"
@@ -164,12 +164,6 @@ infer::TextModel ModelFlags::describe(const Context& context) const {
 
 std::string packed_folder() {
   return env::cache_folder() + "/packed";
-}
-
-double milliseconds_now() {
-  using namespace std::chrono;
-  return duration<double, std::milli>(steady_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace hearth::cli

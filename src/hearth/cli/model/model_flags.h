@@ -59,9 +59,7 @@ struct ModelFlags {
   ) const;
 };
 
-double milliseconds_now();
-
-// Where packed weights are kept.
+// The folder in which packed weights are kept.
 std::string packed_folder();
 
 }  // namespace hearth::cli

@@ -1,9 +1,8 @@
 #include "hearth/cli/model/pull_progress.h"
 
-#include <chrono>
-
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/terminal.h"
 #include "hearth/base/units.h"
@@ -14,11 +13,6 @@ namespace {
 
 // Smaller files go by without a line.
 constexpr std::uint64_t kWorthALine = std::uint64_t{16} << 20;
-
-double seconds_now() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
 
 std::uint64_t gained(std::uint64_t first, std::uint64_t there) {
   return there > first ? there - first : 0;

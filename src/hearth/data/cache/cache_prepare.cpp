@@ -1,5 +1,4 @@
 // prepare_cache(): the cache that is there, or a new one under a lock.
-#include <chrono>
 #include <filesystem>
 
 #include <fcntl.h>
@@ -7,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/env.h"
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
@@ -93,7 +93,7 @@ PrepareResult prepare_cache(
     const ExampleEncoder& encoder,
     const PrepareOptions& options
 ) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   const Hash128 key = cache_key(sources, settings, encoder);
   PrepareResult result;
   result.folder =
@@ -117,9 +117,7 @@ PrepareResult prepare_cache(
     result.report = builder.report();
     result.new_bytes = builder.new_bytes();
   }
-  result.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+  result.seconds = seconds_now() - start;
   return result;
 }
 

@@ -7,22 +7,12 @@
 #include <mutex>
 #include <thread>
 
+#include "hearth/base/clock.h"
 #include "hearth/data/loader/loader_engine_impl.h"
 #include "hearth/data/loader/loader_fill.h"
 #include "hearth/data/loader/loader_state_impl.h"
 
 namespace hearth::data {
-namespace {
-
-double now() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch()
-  )
-      .count();
-}
-
-}  // namespace
-
 // A ring of slots. Slot n % size belongs to batch n: a worker that drew number
 // n plans it (in order, under plan_mutex_), fills it (in parallel), marks it
 // ready; the caller takes numbers in order.
@@ -40,10 +30,10 @@ class Loader::Engine {
   ~Engine() { stop(); }
 
   bool next(Batch& batch) {
-    const double start = now();
+    const double start = seconds_now();
     const bool got = config_.workers == 0 ? next_now(batch) : next_made(batch);
     std::lock_guard lock(mutex_);
-    stats_.stall_seconds += now() - start;
+    stats_.stall_seconds += seconds_now() - start;
     if (!got) return false;
     stats_.batches += 1;
     stats_.tokens += batch.tokens;
@@ -133,7 +123,7 @@ class Loader::Engine {
     counts_ = slot.counts;
     slot.status = Status::kFree;
     ++taken_;
-    const double time = now();
+    const double time = seconds_now();
     pause_ = std::clamp((time - last_take_) / 4, 1e-4, 2e-2);
     last_take_ = time;
     // Waking a worker here can cost this thread its core for as long as the
@@ -187,7 +177,7 @@ class Loader::Engine {
 
   void work() {
     while (Slot* slot = draw()) {
-      const double start = now();
+      const double start = seconds_now();
       std::exception_ptr error;
       try {
         fill_batch(*cache_, config_, slot->plan, slot->batch);
@@ -197,7 +187,7 @@ class Loader::Engine {
       std::lock_guard lock(mutex_);
       slot->error = error;
       slot->status = error ? Status::kEnd : Status::kReady;
-      stats_.fill_seconds += now() - start;
+      stats_.fill_seconds += seconds_now() - start;
       ready_.notify_one();
     }
   }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/thread_pool.h"
 #include "hearth/data/loader/loader.h"
 
@@ -18,7 +19,6 @@ double stall_share(
     LoaderConfig config,
     int workers
 ) {
-  using Clock = std::chrono::steady_clock;
   config.workers = workers;
   config.epochs = 0;
   Loader loader(cache, config);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/data/read/dataset_json.h"
+#include "hearth/text/json_cursor.h"
 #include "hearth/text/tokenizer/utf8.h"
 
 namespace hearth::data {
@@ -37,8 +37,9 @@ class LineReader {
           "one a line: jq -c '.[]')"
       );
     }
-    cursor_.read_object([&](std::string_view key) { member(key); });
-    cursor_.finish();
+    std::string key;
+    for (cursor_.begin_object(); cursor_.next_key(key);) member(key);
+    cursor_.end();
     out_.replaced += cursor_.replaced();
     return found_;
   }
@@ -65,16 +66,16 @@ class LineReader {
       );
     }
     if (key == f.tools && cursor_.peek() == '[') {
-      out_.tools = cursor_.read_value();
+      out_.tools = cursor_.value();
       return;
     }
-    cursor_.skip_value();
+    cursor_.skip();
   }
 
   // A member that is null counts as absent.
   bool absent() {
     if (cursor_.peek() != 'n') return false;
-    cursor_.skip_value();
+    cursor_.skip();
     return true;
   }
   void text(const std::string& name, std::string& out, bool& found) {
@@ -91,7 +92,7 @@ class LineReader {
     if (cursor_.peek() != '[') {
       cursor_.fail(fmt::format("\"{}\" must be a list of messages", name));
     }
-    out = cursor_.read_value();
+    out = cursor_.value();
     check_chat(name, out);
     found = true;
   }
@@ -119,7 +120,7 @@ class LineReader {
     }
   }
 
-  JsonCursor cursor_;
+  text::JsonCursor cursor_;
   const RecordFields& fields_;
   Record& out_;
   Found found_;

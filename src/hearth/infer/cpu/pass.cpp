@@ -37,7 +37,7 @@ CpuPass::CpuPass(
       ffn_(model.config->ffn),
       products_(model, run, rows, invariant),
       attention_(model, run, format, page_tokens, invariant) {
-  for (const ops::RopeConfig* rope : model.ropes) turns_.emplace_back(*rope);
+  for (const ops::RopeConfig* rope : model.ropes) rotary_.emplace_back(*rope);
   const long element = model.bf16 ? 2 : 4;
   stream_ = buffer(rows, dim_, 4);
   aside_ = buffer(rows, dim_, 4);
@@ -168,7 +168,7 @@ void CpuPass::make_ready(const PassPlan& plan) {
     }
     longest = std::max(longest, part.first + part.count);
   }
-  for (CpuTurns& turns : turns_) turns.grow(longest);
+  for (RotaryTable& table : rotary_) table.grow(longest);
   attention_.plan(plan.parts);
   const std::size_t scratch =
       attention_.scratch_bytes() * static_cast<std::size_t>(run_.pool.size());

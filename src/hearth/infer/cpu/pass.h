@@ -10,7 +10,7 @@
 
 #include "hearth/infer/cpu/attention.h"
 #include "hearth/infer/cpu/products.h"
-#include "hearth/infer/cpu/turns.h"
+#include "hearth/infer/cpu/rotary.h"
 
 namespace hearth::infer {
 
@@ -79,7 +79,7 @@ class CpuPass {
   long rows_, dim_, heads_, kv_heads_, head_dim_, ffn_;
   CpuProducts products_;
   CpuAttention attention_;
-  std::vector<CpuTurns> turns_;  // of CpuModel::ropes
+  std::vector<RotaryTable> rotary_;  // of CpuModel::ropes
   std::vector<std::int32_t> positions_;
   // `aside_` holds rows of float beside the stream: positions, a branch that
   // is normed before it joins, what the head reads.
@@ -132,7 +132,7 @@ class CpuPass {
       const CpuLayer& l
   ) noexcept;
   void norm_heads(const Worker& w, const CpuLayer& l) noexcept;
-  void turn_heads(const Worker& w, const CpuLayer& l) noexcept;
+  void rotate_heads(const Worker& w, const CpuLayer& l) noexcept;
   void append(
       const Worker& w,
       const PassPlan& plan,

@@ -53,9 +53,9 @@ void CpuPass::norm_heads(const Worker& w, const CpuLayer& l) noexcept {
   }
 }
 
-void CpuPass::turn_heads(const Worker& w, const CpuLayer& l) noexcept {
+void CpuPass::rotate_heads(const Worker& w, const CpuLayer& l) noexcept {
   if (l.rope < 0) return;
-  turns_[static_cast<std::size_t>(l.rope)].turn(
+  rotary_[static_cast<std::size_t>(l.rope)].rotate(
       run_.kernels,
       {qkv_.as<float>().data(), heads_ + kv_heads_, head_dim_, qkv_width(),
        positions_.data()},
@@ -99,7 +99,7 @@ void CpuPass::attention(
   project(w, plan, l);
   w.look_ahead();
   norm_heads(w, l);
-  turn_heads(w, l);
+  rotate_heads(w, l);
   append(w, plan, index);
   w.meet();
   const AttentionRows rows{qkv_.as<float>().data(), qkv_width(), mixed_.data()};

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "hearth/base/clock.h"
+
 namespace hearth::infer {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kTokens = 24;  // of each copy
 constexpr std::size_t kPrompt = 64;
@@ -35,9 +35,7 @@ std::vector<double> steps_ms(const Times& times) {
   for (const auto& t : times.tokens) {
     for (std::size_t i = 1; i < t.size(); ++i) {
       if (t[i - 1] < all) continue;
-      out.push_back(
-          std::chrono::duration<double, std::milli>(t[i] - t[i - 1]).count()
-      );
+      out.push_back(to_seconds(t[i] - t[i - 1]) * 1e3);
     }
   }
   std::ranges::sort(out);

@@ -41,7 +41,9 @@ struct Request {
   Hash128 scope;
   // Whoever asks within the scope, by any name: askers take turns.
   std::uint64_t asker = 0;
-  bool continues_prompt = false;  // as GenerateOptions has it
+  // The text goes on with the prompt, so that its first word keeps its space;
+  // an answer in a chat begins afresh.
+  bool continues_prompt = false;
   // No token is made: the prompt becomes one vector.
   std::optional<Pooling> pooling;
 };

@@ -1,18 +1,16 @@
-// The engine over real runners: what comes out must be what the plain
-// generator makes, whatever runs beside it.
+// The engine over real runners: what comes out must be what the sampler draws
+// from the decoder over the whole text, whatever runs beside it.
 #include <filesystem>
 #include <future>
-
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/json.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/infer/engine/engine.h"
 #include "hearth/infer/engine/golden_models_test.h"
 #include "hearth/infer/engine/make_runner.h"
-#include "hearth/infer/graph/generator.h"
 #include "hearth/infer/text_model.h"
 
 namespace hearth::infer {
@@ -64,9 +62,13 @@ class EngineOfModel : public testing::Test {
     return r;
   }
   Ids plain(const Request& r) const {
-    GenerateOptions o;
-    o.max_tokens = r.max_tokens, o.sampling = r.sampling;
-    return generate(model, nullptr, r.prompt, o).ids();
+    Sampler sampler(r.sampling);
+    Ids ids = r.prompt;
+    for (int i = 0; i < r.max_tokens; ++i) {
+      const auto logits = by_decoder(model, ids, {}).front();
+      ids.push_back(sampler.pick(logits, ids, ids.size()));
+    }
+    return {ids.begin() + std::ssize(r.prompt), ids.end()};
   }
   void expect_each_as_alone() {
     const auto live = engine();
@@ -80,10 +82,8 @@ class EngineOfModel : public testing::Test {
   // The same request of two runs, of which the second finds that many tokens.
   void expect_back_from_disk(const Request& r, int kept) {
     EngineOptions options;
-    const fs::path folder =
-        fs::temp_directory_path() /
-        ("hearth-engine-prefix-" + std::to_string(getpid()));
-    options.prefix_folder = folder.string();
+    const TempFolder folder;
+    options.prefix_folder = folder / "prefixes";
     for (const int cached : {0, kept}) {
       const auto live = engine(options);
       Heard heard;
@@ -91,7 +91,6 @@ class EngineOfModel : public testing::Test {
       EXPECT_EQ(heard.wait().cached_tokens, cached);
       EXPECT_EQ(heard.ids, plain(r));
     }
-    fs::remove_all(folder);
   }
 };
 
@@ -184,14 +183,40 @@ TEST_F(EngineOfModel, PromptLogProbsAreTheModels) {
   heard.wait();
   ASSERT_EQ(heard.prompt.size(), r.prompt.size());
   for (std::size_t i = 1; i < r.prompt.size(); ++i) {
-    GenerateOptions o;
-    o.max_tokens = 1, o.log_probs = model.decoder->config().vocab;
-    const auto made = generate(model, nullptr, std::span(r.prompt).first(i), o);
-    for (const auto& t : made.tokens[0].top) {
-      if (t.id != r.prompt[i]) continue;
-      EXPECT_NEAR(heard.prompt[i].log_prob, t.log_prob, 1e-4);
-    }
+    const Ids before(
+        r.prompt.begin(), r.prompt.begin() + static_cast<std::ptrdiff_t>(i)
+    );
+    const auto logits = by_decoder(model, before, {}).front();
+    const auto logit = logits[static_cast<std::size_t>(r.prompt[i])];
+    EXPECT_NEAR(heard.prompt[i].log_prob, logit - log_sum_exp(logits), 1e-4);
   }
+}
+
+TEST_F(EngineOfModel, TheContextEndsAText) {
+  const int context = model.decoder->config().max_length;
+  const auto live = engine();
+  Request r;
+  r.prompt.assign(static_cast<std::size_t>(context) - 2, 5);
+  Heard heard;
+  ask(*live, r, heard);
+  EXPECT_EQ(heard.wait().finish, Finish::length);
+  EXPECT_EQ(heard.ids.size(), 2U);
+  r.prompt.assign(static_cast<std::size_t>(context), 5);
+  Heard full;
+  EXPECT_THROW(ask(*live, r, full), UsageError);
+}
+
+TEST_F(EngineOfModel, NanWeightsAreAClearError) {
+  nn::Weight* norm = model.decoder->parameters().find("model.norm.weight");
+  ASSERT_NE(norm, nullptr);
+  auto nans = mx::full(norm->shape, std::nanf(""));
+  nans.eval();  // what another thread reads must be there
+  norm->set(nans);
+  const auto live = engine();
+  Heard heard;
+  ask(*live, request(1), heard);
+  const Event end = heard.end.get_future().get();
+  EXPECT_NE(end.error.find("must be numbers"), std::string::npos) << end.error;
 }
 
 // The known text of a trained model, by every way the engine has.

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/infer/graph/sequence.h"
+#include "hearth/infer/graph/model_runner.h"
 
 namespace hearth::infer {
 
@@ -69,21 +69,52 @@ inline float largest_error(std::span<const float> a, std::span<const float> b) {
   return worst;
 }
 
-// Logits after the prompt and after each of `more` further tokens, by the
-// graph over one sequence.
-inline std::vector<std::vector<float>> by_sequence(
+// Logits after the prompt and after each of `more` further tokens.
+using LogitRows = std::vector<std::vector<float>>;
+
+// By the decoder itself over the whole text, anew for each token: no keys and
+// values are kept, so that it shares nothing with a runner.
+inline LogitRows by_decoder(
+    const models::LoadedModel& model,
+    Ids ids,
+    const Ids& more
+) {
+  LogitRows out;
+  for (std::size_t i = 0; i <= more.size(); ++i) {
+    if (i > 0) ids.push_back(more[i - 1]);
+    const auto n = static_cast<int>(ids.size());
+    nn::Pass pass;
+    pass.dtype = model.compute;
+    pass.positions = models::plain_positions(1, n);
+    pass.length = n;
+    const auto h = model.decoder->hidden(mx::array(ids.data(), {1, n}), pass);
+    const auto last = mx::slice(h, {0, n - 1, 0}, {1, n, h.shape(2)});
+    auto row = mx::contiguous(
+        mx::astype(model.decoder->logits(last, pass), mx::float32)
+    );
+    row.eval();
+    out.emplace_back(row.data<float>(), row.data<float>() + row.size());
+  }
+  return out;
+}
+
+// By the graph's runner over one sequence: for what only a runner has, types
+// of keys and values and ways to multiply.
+inline LogitRows by_graph(
     const models::LoadedModel& model,
     const Ids& first,
     const Ids& more,
-    KvType kv = KvType::automatic
+    const RunnerOptions& options = {}
 ) {
-  Sequence sequence(model, kv);
-  std::vector<std::vector<float>> out;
-  const auto keep = [&](std::span<const float> row) {
+  ModelRunner runner(model, options);
+  const auto id = runner.open();
+  LogitRows out;
+  const auto feed = [&](std::span<const std::int32_t> ids) {
+    const auto row = runner.step({{{id, ids, LogitsOf::last}}});
     out.emplace_back(row.begin(), row.end());
   };
-  keep(sequence.feed(first));
-  for (const std::int32_t id : more) keep(sequence.feed({&id, 1}));
+  feed(first);
+  for (const std::int32_t& next : more) feed({&next, 1});
   return out;
 }
 

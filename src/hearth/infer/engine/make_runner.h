@@ -4,10 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "hearth/infer/engine/kv_type.h"
 #include "hearth/infer/engine/runner.h"
-#include "hearth/infer/graph/sequence.h"
+#include "hearth/models/load.h"
 
 namespace hearth::infer {
+namespace mx = mlx::core;
+
+// How quantised weights are multiplied: by activations rounded to int8, or as
+// they are. automatic does the prompt exactly, since its errors stay in the
+// keys and values for good, and single steps in int8.
+enum class QuantProducts : unsigned char { automatic, int8, exact };
 
 struct RunnerOptions {
   KvType kv = KvType::automatic;

@@ -10,6 +10,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/json.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/base/temporary_name.h"
 #include "hearth/infer/engine/make_runner.h"
 
@@ -30,13 +31,10 @@ Ids text(int tokens, int salt = 0) {
 
 class StoredPrefix : public testing::Test {
  protected:
-  fs::path folder =
-      fs::temp_directory_path() / fmt::format("hearth-prefix-{}", getpid());
+  const TempFolder temp;
+  const fs::path folder = temp / "prefixes";
   models::LoadedModel model = load("llama3-gqa");
   std::unique_ptr<Runner> runner = make_runner(model, {.page_tokens = kPage});
-
-  StoredPrefix() { fs::remove_all(folder); }
-  ~StoredPrefix() override { fs::remove_all(folder); }
 
   static models::LoadedModel load(const std::string& name) {
     return models::load_model(
@@ -108,11 +106,7 @@ TEST_F(StoredPrefix, IsFoundOnlyByTheModelItIsOf) {
 // A copy of a golden model to change something of.
 class ChangedModel : public StoredPrefix {
  protected:
-  fs::path copy = fs::temp_directory_path() /
-                  fmt::format("hearth-prefix-model-{}", getpid());
-
-  ChangedModel() { fs::remove_all(copy); }
-  ~ChangedModel() override { fs::remove_all(copy); }
+  const fs::path copy = temp / "model";
 
   void take(const std::string& name) {
     fs::copy(HEARTH_SOURCE_DIR "/tests/golden/models/" + name, copy);

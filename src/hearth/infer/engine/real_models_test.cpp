@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 
 #include <gtest/gtest.h>
 
 #include "hearth/base/json.h"
-#include "hearth/infer/graph/generator.h"
+#include "hearth/infer/engine/engine.h"
+#include "hearth/infer/engine/make_runner.h"
 #include "hearth/infer/text_model.h"
 
 namespace hearth::infer {
@@ -38,17 +40,47 @@ std::string smollm2() {
   return {};
 }
 
-Generation greedy_run(const TextModel& m, const Json& want) {
-  const auto prompt = want["prompt_ids"].get<std::vector<std::int32_t>>();
-  GenerateOptions o;
-  o.max_tokens = static_cast<int>(want["ids"].size());
-  o.stop_ids = m.stop_ids;
-  o.log_probs = 0;
-  o.continues_prompt = true;
-  return generate(m.model, m.tokenizer, prompt, o);
+// What the engine makes of a prompt over the graph's runner.
+struct Made {
+  std::string text;
+  std::vector<GeneratedToken> tokens;
+  Finish finish = Finish::length;
+
+  std::vector<std::int32_t> ids() const {
+    std::vector<std::int32_t> out;
+    for (const auto& t : tokens) out.push_back(t.id);
+    return out;
+  }
+};
+
+Made run(const TextModel& m, Request request, const RunnerOptions& options) {
+  Engine engine([&] { return make_runner(m.model, options); }, m.tokenizer, {});
+  request.stop_ids = m.stop_ids;
+  Made out;
+  std::promise<Event> end;
+  engine.submit(request, [&](const Event& e) {
+    if (e.kind == Event::Kind::token) {
+      out.tokens.push_back(e.token);
+      out.text += e.token.text;
+    }
+    if (e.kind == Event::Kind::end) end.set_value(e);
+  });
+  const Event last = end.get_future().get();
+  EXPECT_EQ(last.error, "");
+  out.finish = last.finish;
+  return out;
 }
 
-double mean_nll(const Generation& made) {
+Made greedy_run(const TextModel& m, const Json& want) {
+  Request r;
+  r.prompt = want["prompt_ids"].get<std::vector<std::int32_t>>();
+  r.max_tokens = static_cast<int>(want["ids"].size());
+  r.log_probs = 0;
+  r.continues_prompt = true;
+  return run(m, r, {.graph = true});
+}
+
+double mean_nll(const Made& made) {
   double sum = 0;
   for (const auto& t : made.tokens) sum -= t.log_prob;
   return sum / static_cast<double>(made.tokens.size());
@@ -143,9 +175,9 @@ TEST_F(SmolLM2, QuantisedItKnowsParis) {
   const auto prompt = m.chat_prompt(messages);
   EXPECT_EQ(prompt, want["chat"]["prompt_ids"].get<std::vector<int>>());
   for (const auto kv : {KvType::automatic, KvType::int8}) {
-    GenerateOptions o;
-    o.max_tokens = 32, o.stop_ids = m.stop_ids, o.kv = kv;
-    const auto got = generate(m.model, m.tokenizer, prompt, o);
+    Request r;
+    r.prompt = prompt, r.max_tokens = 32;
+    const auto got = run(m, r, {.kv = kv, .graph = true});
     EXPECT_EQ(got.text, "The capital of France is Paris.");
     EXPECT_EQ(got.finish, Finish::stop);
   }

@@ -1,11 +1,10 @@
 // Models that no golden has, on the runner without a graph against the graph:
 // partial gates, a plain feed-forward part under Llama's names, GPT-2 with
 // adapters.
-#include <unistd.h>
-
 #include <gtest/gtest.h>
 
 #include "hearth/base/random.h"
+#include "hearth/base/temp_folder_test.h"
 #include "hearth/infer/cpu/runner.h"
 #include "hearth/infer/engine/golden_models_test.h"
 #include "hearth/models/adapters.h"
@@ -47,7 +46,7 @@ void expect_as_the_graph(
     const std::string& what
 ) {
   const Ids more{4, 8, 2};
-  const auto want = by_sequence(model, prompt(), more);
+  const auto want = by_decoder(model, prompt(), more);
   const auto runner = make_runner(model);
   ASSERT_NE(dynamic_cast<CpuRunner*>(runner.get()), nullptr) << what;
   const auto id = runner->open();
@@ -89,12 +88,12 @@ TEST(PartialGates, AreTheGraphs) {
 
 TEST(PartialGates, ChangeWhatComesOut) {
   const auto plain =
-      by_sequence(made(tiny(), mx::float32), prompt(), {}).front();
+      by_decoder(made(tiny(), mx::float32), prompt(), {}).front();
   for (const auto& gate : kGates) {
     auto config = tiny();
     config.gate = gate;
     const auto got =
-        by_sequence(made(config, mx::float32), prompt(), {}).front();
+        by_decoder(made(config, mx::float32), prompt(), {}).front();
     EXPECT_GT(largest_error(got, plain), 0.01f) << gate.unit;
   }
 }
@@ -110,7 +109,7 @@ TEST(PartialGates, WithAnAlphaOfTheirInputAreLeftToTheGraph) {
     EXPECT_EQ(dynamic_cast<CpuRunner*>(runner.get()), nullptr) << alpha;
     const Ids ids = prompt();
     const auto got = runner->step({{{runner->open(), ids, LogitsOf::last}}});
-    EXPECT_LT(largest_error(got, by_sequence(model, ids, {})[0]), 1e-4f);
+    EXPECT_LT(largest_error(got, by_decoder(model, ids, {})[0]), 1e-4f);
   }
 }
 
@@ -120,12 +119,6 @@ TEST(PlainMlp, UnderLlamasNamesIsTheGraphs) {
   config.act = ops::Activation::relu;
   expect_as_the_graph(made(config, mx::float32), 1e-4f, "relu");
 }
-
-struct Folder {
-  fs::path path =
-      fs::temp_directory_path() / ("hearth-gates-" + std::to_string(getpid()));
-  ~Folder() { fs::remove_all(path); }
-};
 
 // An adapter of every projection of GPT-2, with noise in it.
 void write_adapter(const std::string& folder) {
@@ -144,16 +137,16 @@ void write_adapter(const std::string& folder) {
 }
 
 TEST(AdaptersOfGpt2, AreTheGraphsBesideTheBase) {
-  const Folder out;
-  write_adapter(out.path.string());
+  const TempFolder out;
+  write_adapter(out.path());
   const auto base = load_golden("gpt2", mx::float32);
   auto adapted = load_golden("gpt2", mx::float32);
-  models::load_adapter(adapted, out.path.string());
+  models::load_adapter(adapted, out.path());
   const Ids ids = prompt();
-  const auto plain = by_sequence(base, ids, {})[0];
-  const auto want = by_sequence(adapted, ids, {})[0];
+  const auto plain = by_decoder(base, ids, {})[0];
+  const auto want = by_decoder(adapted, ids, {})[0];
   EXPECT_GT(largest_error(plain, want), 0.01f);
-  const auto runner = make_runner(base, {.adapters = {out.path.string()}});
+  const auto runner = make_runner(base, {.adapters = {out.path()}});
   ASSERT_NE(dynamic_cast<CpuRunner*>(runner.get()), nullptr);
   const auto got = runner->step(
       {{{runner->open(0), ids, LogitsOf::last},

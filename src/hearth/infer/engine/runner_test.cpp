@@ -1,4 +1,5 @@
-// Every runner against Sequence, which knows neither pages nor batches.
+// Every runner against the decoder over whole texts, which keeps nothing
+// between two tokens and knows neither pages nor batches.
 #include "hearth/infer/engine/runner.h"
 
 #include <algorithm>
@@ -42,12 +43,12 @@ class RunnerOf : public testing::TestWithParam<Way> {
 
 class RunnerLogitsOf : public RunnerOf {};
 
-TEST_P(RunnerLogitsOf, AreThoseOfSequence) {
+TEST_P(RunnerLogitsOf, AreThoseOfTheDecoderOverTheWholeText) {
   for (const auto compute : {mx::float32, mx::bfloat16}) {
     const auto model = load_golden(GetParam().model, compute);
     const float tolerance = compute == mx::float32 ? 2e-4f : 0.15f;
     const Ids more{4, 8, 2};
-    const auto want = by_sequence(model, prompt(), more);
+    const auto want = by_decoder(model, prompt(), more);
     const auto runner = make(model);
     const auto id = runner->open();
     const Ids ids = prompt();
@@ -74,9 +75,9 @@ TEST_P(RunnerOf, SequencesInOneStepDoNotMeet) {
   const auto vocab = static_cast<std::size_t>(runner->vocabulary());
   ASSERT_EQ(got.size(), (1 + b.size()) * vocab);
   EXPECT_LT(
-      largest_error(got.first(vocab), by_sequence(model, a, {})[0]), 2e-4f
+      largest_error(got.first(vocab), by_decoder(model, a, {})[0]), 2e-4f
   );
-  const auto rows = by_sequence(model, {b[0]}, {b[1], b[2], b[3]});
+  const auto rows = by_decoder(model, {b[0]}, {b[1], b[2], b[3]});
   for (std::size_t row = 0; row < rows.size(); ++row) {
     EXPECT_LT(
         largest_error(got.subspan((1 + row) * vocab, vocab), rows[row]), 2e-4f
@@ -87,11 +88,10 @@ TEST_P(RunnerOf, SequencesInOneStepDoNotMeet) {
   const auto then =
       runner->step({{{k, next, LogitsOf::last}, {i, next, LogitsOf::last}}});
   EXPECT_LT(
-      largest_error(then.first(vocab), by_sequence(model, {11, 5}, {})[0]),
-      2e-4f
+      largest_error(then.first(vocab), by_decoder(model, {11, 5}, {})[0]), 2e-4f
   );
   EXPECT_LT(
-      largest_error(then.last(vocab), by_sequence(model, a, {5})[1]), 2e-4f
+      largest_error(then.last(vocab), by_decoder(model, a, {5})[1]), 2e-4f
   );
 }
 
@@ -107,7 +107,7 @@ TEST_P(RunnerOf, ForksAndTruncatesKeepWhatTheyShould) {
     EXPECT_EQ(runner->length(branch), cut);
     Ids all = kept;
     all.push_back(21);
-    const auto want = by_sequence(model, all, {})[0];
+    const auto want = by_decoder(model, all, {})[0];
     EXPECT_LT(
         largest_error(runner->step({{{branch, x, LogitsOf::last}}}), want),
         2e-4f
@@ -127,7 +127,7 @@ TEST_P(RunnerOf, ForksAndTruncatesKeepWhatTheyShould) {
   EXPECT_LT(
       largest_error(
           runner->step({{{whole, x, LogitsOf::last}}}),
-          by_sequence(model, more, {})[0]
+          by_decoder(model, more, {})[0]
       ),
       2e-4f
   ) << "the source was changed";
@@ -136,7 +136,7 @@ TEST_P(RunnerOf, ForksAndTruncatesKeepWhatTheyShould) {
 TEST_P(RunnerOf, ByteKeysAgreeRoughly) {
   const auto model = load_golden(GetParam().model, mx::float32);
   const auto runner = make(model, {.kv = KvType::int8});
-  const auto want = by_sequence(model, prompt(), {4}, KvType::int8);
+  const auto want = by_graph(model, prompt(), {4}, {.kv = KvType::int8});
   const auto id = runner->open();
   const Ids ids = prompt(), next{4};
   runner->step({{{id, ids, LogitsOf::none}}});
@@ -230,12 +230,12 @@ TEST_P(Adapted, EachSequenceHasItsOwn) {
   EXPECT_NE(dynamic_cast<CpuRunner*>(runner.get()) != nullptr, GetParam());
   const Ids ids = prompt();
   std::vector<RunnerPart> parts;
-  std::vector<std::vector<float>> want{by_sequence(base, ids, {})[0]};
+  std::vector<std::vector<float>> want{by_decoder(base, ids, {})[0]};
   parts.push_back({runner->open(), ids, LogitsOf::last});
   for (int i = 0; i < std::ssize(o.adapters); ++i) {
     auto model = load_golden("llama3-gqa", mx::float32);
     models::load_adapter(model, o.adapters[static_cast<std::size_t>(i)]);
-    want.push_back(by_sequence(model, ids, {})[0]);
+    want.push_back(by_decoder(model, ids, {})[0]);
     EXPECT_GT(largest_error(want.back(), want[0]), 0.01f);
     parts.push_back({runner->open(i), ids, LogitsOf::last});
   }
@@ -303,9 +303,7 @@ TEST_P(Pool, AFullPoolRefusesBeforeAnythingChanged) {
   EXPECT_EQ(runner->length(b), 0);
   EXPECT_EQ(runner->pool().free_pages, 2);
   const auto got = runner->step({{{a, two, LogitsOf::last}}});
-  EXPECT_LT(
-      largest_error(got, by_sequence(model, whole, {7, 8}).back()), 2e-4f
-  );
+  EXPECT_LT(largest_error(got, by_decoder(model, whole, {7, 8}).back()), 2e-4f);
   EXPECT_THROW(runner->step({{{b, most, LogitsOf::none}}}), OutOfMemory);
   o.kv_budget_bytes = 1;
   EXPECT_THROW(make_runner(model, o), UsageError);
@@ -340,7 +338,7 @@ TEST(Pages, WholeOnesAreSharedAndCopiedBeforeTheyChange) {
   EXPECT_LT(
       largest_error(
           runner->step({{{b, x, LogitsOf::last}}}),
-          by_sequence(model, begun, {21})[1]
+          by_decoder(model, begun, {21})[1]
       ),
       2e-4f
   );
@@ -349,7 +347,7 @@ TEST(Pages, WholeOnesAreSharedAndCopiedBeforeTheyChange) {
     EXPECT_LT(
         largest_error(
             runner->step({{{id, x, LogitsOf::last}}}),
-            by_sequence(model, ids, {21})[1]
+            by_decoder(model, ids, {21})[1]
         ),
         2e-4f
     );
@@ -361,7 +359,7 @@ TEST(Pages, WholeOnesAreSharedAndCopiedBeforeTheyChange) {
 TEST(Pages, HalfKeysServeEitherKindOfActivations) {
   for (const auto compute : {mx::float32, mx::bfloat16}) {
     const auto model = load_golden("llama3-gqa", compute);
-    const auto want = by_sequence(model, prompt(), {4});
+    const auto want = by_decoder(model, prompt(), {4});
     for (const KvType kv : {KvType::float16, KvType::bfloat16}) {
       const auto runner = make_runner(model, {.kv = kv});
       const auto id = runner->open();
@@ -389,17 +387,17 @@ TEST(Pages, QuantisedWeightsInEveryWay) {
     for (const auto products :
          {QuantProducts::automatic, QuantProducts::int8,
           QuantProducts::exact}) {
-      Sequence sequence(model, KvType::automatic, products);
       const auto runner = make_runner(model, {.products = products});
       ASSERT_NE(dynamic_cast<CpuRunner*>(runner.get()), nullptr);
       const auto id = runner->open();
       const Ids ids = prompt(), next{4};
-      const auto same = [&](const Ids& some) {
+      const auto want = by_graph(model, ids, next, {.products = products});
+      const auto same = [&](const Ids& some, const std::vector<float>& row) {
         const auto got = runner->step({{{id, some, LogitsOf::last}}});
-        EXPECT_LT(largest_error(got, sequence.feed(some)), 0.2f)
+        EXPECT_LT(largest_error(got, row), 0.2f)
             << format.name() << " products " << static_cast<int>(products);
       };
-      same(ids), same(next);
+      same(ids, want[0]), same(next, want[1]);
     }
   }
 }

@@ -60,8 +60,8 @@ class DraftSpeculator : public Speculator {
     SequenceId sequence;
     std::vector<std::int32_t> fed;
   };
-  // One request's part in a round of guesses.
-  struct Turn {
+  // One request in a round of guesses.
+  struct Guessing {
     Ask* ask;
     Held* held;
     std::vector<std::int32_t> text;  // with the guesses so far
@@ -70,8 +70,8 @@ class DraftSpeculator : public Speculator {
   std::map<std::uint64_t, Held> held_;
 
   Held* prepare(const Ask& ask);
-  bool room_for(const std::vector<Turn>& turns) const;
-  void round(std::vector<Turn>& turns);
+  bool room_for(const std::vector<Guessing>& guessing) const;
+  void round(std::vector<Guessing>& guessing);
   void feed_prompt(Held& held, std::span<const std::int32_t> tokens);
 };
 

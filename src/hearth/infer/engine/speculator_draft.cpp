@@ -41,9 +41,9 @@ DraftSpeculator::Held* DraftSpeculator::prepare(const Ask& ask) {
   return &held;
 }
 
-bool DraftSpeculator::room_for(const std::vector<Turn>& turns) const {
+bool DraftSpeculator::room_for(const std::vector<Guessing>& guessing) const {
   int pages = 0;
-  for (const Turn& t : turns) {
+  for (const Guessing& t : guessing) {
     const auto more = t.text.size() - t.held->fed.size() +
                       static_cast<std::size_t>(t.ask->most);
     pages += runner_->pages_for(t.held->sequence, static_cast<int>(more));
@@ -64,15 +64,15 @@ void DraftSpeculator::feed_prompt(
 }
 
 // One more guess for each.
-void DraftSpeculator::round(std::vector<Turn>& turns) {
+void DraftSpeculator::round(std::vector<Guessing>& guessing) {
   std::vector<RunnerPart> parts;
-  for (const Turn& t : turns) {
+  for (const Guessing& t : guessing) {
     const auto ids = std::span(t.text).subspan(t.held->fed.size());
     parts.push_back({t.held->sequence, ids, LogitsOf::last});
   }
   auto rows = runner_->step(parts);
   const auto width = static_cast<std::size_t>(runner_->vocabulary());
-  for (Turn& t : turns) {
+  for (Guessing& t : guessing) {
     t.held->fed = t.text;
     const std::int32_t id = t.ask->sampler->pick(
         rows.first(width), t.text, t.text.size(), t.ask->prompt
@@ -81,24 +81,24 @@ void DraftSpeculator::round(std::vector<Turn>& turns) {
     t.ask->guesses.push_back(id);
     t.text.push_back(id);
   }
-  std::erase_if(turns, [](const Turn& t) {
+  std::erase_if(guessing, [](const Guessing& t) {
     return static_cast<int>(t.ask->guesses.size()) >= t.ask->most;
   });
 }
 
 void DraftSpeculator::guess(std::span<Ask> asks) {
-  std::vector<Turn> turns;
+  std::vector<Guessing> guessing;
   for (Ask& ask : asks) {
     Held* held = prepare(ask);
     if (held == nullptr) continue;
-    turns.push_back({&ask, held, {ask.tokens.begin(), ask.tokens.end()}});
+    guessing.push_back({&ask, held, {ask.tokens.begin(), ask.tokens.end()}});
     // What does not fit goes without guesses, and gives its pages back.
-    if (room_for(turns)) continue;
-    turns.pop_back();
+    if (room_for(guessing)) continue;
+    guessing.pop_back();
     forget(ask.request);
   }
-  for (const Turn& t : turns) feed_prompt(*t.held, t.text);
-  while (!turns.empty()) round(turns);
+  for (const Guessing& t : guessing) feed_prompt(*t.held, t.text);
+  while (!guessing.empty()) round(guessing);
 }
 
 void DraftSpeculator::forget(std::uint64_t request) {

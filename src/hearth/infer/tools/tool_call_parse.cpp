@@ -1,6 +1,7 @@
 // One tool call from its JSON or its header.
 #include <utility>
 
+#include "hearth/base/ascii.h"
 #include "hearth/base/error.h"
 #include "hearth/infer/tools/tool_call_parse_impl.h"
 
@@ -48,12 +49,6 @@ std::optional<ParsedCall> call_of(const Json& object) {
     made.call.id = id->get<std::string>();
   }
   return made;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
 }  // namespace

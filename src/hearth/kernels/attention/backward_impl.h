@@ -45,7 +45,7 @@ inline void load_row_terms(
   const float* from = a.lse + (batch * a.heads + head) * a.queries + token;
   for (long i = 0; i < size; ++i) {
     const bool there = i < count;
-    lse[i] = there && from[i] != kNever ? from[i] * kLog2E : -kNever;
+    lse[i] = there && from[i] != kMinusInf ? from[i] * kLog2E : -kMinusInf;
     delta[i] = there ? dot(address(out, type, batch, token + i, head),
                            address(g.dout, type, batch, token + i, head), a.dim)
                      : 0.0f;
@@ -68,7 +68,7 @@ class BackwardUnit {
     const long all = padded_keys_ * dim_, some = kQueries * dim_;
     k_ = carver.take<Elem>(all);
     v_ = carver.take<Elem>(all);
-    k_turned_ = carver.take<Elem>(all);
+    k_transposed_ = carver.take<Elem>(all);
     dk_ = carver.take<float>(all);
     dv_ = carver.take<float>(all);
     q_rows_ = carver.take<Elem>(some);
@@ -77,11 +77,11 @@ class BackwardUnit {
     o_rows_ = carver.take<Elem>(some);
     o_columns_ = carver.take<Elem>(some);
     o_pairs_ = carver.take<Elem>(some);
-    dq_turned_ = carver.take<float>(some);
+    dq_transposed_ = carver.take<float>(some);
     dq_ = carver.take<float>(some);
     scores_ = carver.take<float>(kGrain * kQueries);
     products_ = carver.take<float>(kGrain * kQueries);
-    chances_ = carver.take<Elem>(kGrain * kQueries);
+    probabilities_ = carver.take<Elem>(kGrain * kQueries);
     slopes_ = carver.take<Elem>(kKeys * kQueries);
     slope_pairs_ =
         Dot::kPair == 1 ? slopes_ : carver.take<Elem>(kKeys * kQueries);
@@ -125,7 +125,7 @@ class BackwardUnit {
       const Rows<Elem> rows{k_ + j * dim_, dim_};
       transpose(
           pair_rows(rows, kKeys, dim_, q_pairs_).data, kKeys / Dot::kPair, dim_,
-          dim_, k_turned_ + j * dim_, kKeys / Dot::kPair
+          dim_, k_transposed_ + j * dim_, kKeys / Dot::kPair
       );
     }
     for (long i = 0; i < padded_keys_ * dim_; ++i) dk_[i] = dv_[i] = 0;
@@ -136,13 +136,13 @@ class BackwardUnit {
     token_ = token;
     count_ = n;
     load_queries(head);
-    for (long i = 0; i < dim_ * kQueries; ++i) dq_turned_[i] = 0;
+    for (long i = 0; i < dim_ * kQueries; ++i) dq_transposed_[i] = 0;
     const long first = a_.query_offset + token;
     const Stretch keys = keys_seen(a_, first, first + n - 1);
     for (long j = keys.lo / kKeys * kKeys; j < keys.hi; j += kKeys) {
       key_block(j);
     }
-    transpose(dq_turned_, dim_, kQueries, kQueries, dq_, dim_);
+    transpose(dq_transposed_, dim_, kQueries, kQueries, dq_, dim_);
     for (long i = 0; i < n; ++i) {
       store_row(
           dq_ + i * dim_, a_.scale, a_.dim, a_.query_type, g_.dq, batch_,
@@ -192,9 +192,9 @@ class BackwardUnit {
     if (rows.empty()) return;
     Dot::template product<Into::kAdd>(
         dim_, at.hi - at.lo, rows.hi - rows.lo,
-        k_turned_ + first * dim_ + rows.lo, kKeys,
+        k_transposed_ + first * dim_ + rows.lo, kKeys,
         slope_pairs_ + rows.lo * kQueries + at.lo * Dot::kPair, kQueries,
-        dq_turned_ + at.lo, kQueries
+        dq_transposed_ + at.lo, kQueries
     );
   }
 
@@ -227,8 +227,8 @@ class BackwardUnit {
     }
     slopes(row, at);
     Dot::template product<Into::kAdd>(
-        kGrain, dim_, n, chances_ + at.lo, kQueries, o_right_.from(at.lo).data,
-        o_right_.stride, dv_ + key * dim_, dim_
+        kGrain, dim_, n, probabilities_ + at.lo, kQueries,
+        o_right_.from(at.lo).data, o_right_.stride, dv_ + key * dim_, dim_
     );
     Dot::template product<Into::kAdd>(
         kGrain, dim_, n, slopes_ + row * kQueries + at.lo, kQueries,
@@ -258,7 +258,7 @@ class BackwardUnit {
       const long block = row * kQueries;
       const float* s[2] = {scores_ + here, scores_ + next};
       const float* dp[2] = {products_ + here, products_ + next};
-      Elem* p[2] = {chances_ + here, chances_ + next};
+      Elem* p[2] = {probabilities_ + here, probabilities_ + next};
       Elem* ds[2] = {slopes_ + block + here, slopes_ + block + next};
       rows(
           s, dp, at.hi - at.lo, lse_ + at.lo, delta_ + at.lo, unit_, a_.softcap,
@@ -273,11 +273,11 @@ class BackwardUnit {
   std::size_t used_;
   float unit_ = 0;
   DocumentIds ids_;
-  Elem *k_, *v_, *k_turned_;
+  Elem *k_, *v_, *k_transposed_;
   Elem *q_rows_, *q_columns_, *q_pairs_, *o_rows_, *o_columns_, *o_pairs_;
   Rows<Elem> q_right_{}, o_right_{};  // as B
-  Elem *chances_, *slopes_, *slope_pairs_;
-  float *dk_, *dv_, *dq_turned_, *dq_, *scores_, *products_;
+  Elem *probabilities_, *slopes_, *slope_pairs_;
+  float *dk_, *dv_, *dq_transposed_, *dq_, *scores_, *products_;
   alignas(64) float lse_[kQueries];
   alignas(64) float delta_[kQueries];
 };

@@ -25,7 +25,7 @@ class ForwardBlock {
     k_ = carver.take<Elem>(kKeys * dim_);
     v_ = carver.take<Elem>(kKeys * dim_);
     scores_ = carver.take<float>(kGrain * kKeys);
-    chances_ = carver.take<Elem>(kGrain * kKeys);
+    probabilities_ = carver.take<Elem>(kGrain * kKeys);
     used_ = carver.used();
   }
   std::size_t scratch_bytes() const { return used_; }
@@ -51,7 +51,7 @@ class ForwardBlock {
                 ? a_.query_segments
                       .data[batch * a_.query_segments.batch + token + i]
                 : 0;
-        state_[r] = {kNever, 0.0f};
+        state_[r] = {kMinusInf, 0.0f};
       }
     }
     ids_ = a_.key_segments.data != nullptr
@@ -95,7 +95,7 @@ class ForwardBlock {
 
  private:
   float log_sum(RowState s) const {
-    if (s.sum == 0) return kNever;
+    if (s.sum == 0) return kMinusInf;
     return s.max * unit_ * kLn2 + __builtin_logf(s.sum);
   }
 
@@ -151,12 +151,12 @@ class ForwardBlock {
           scaled() ? softmax_row<Dot, true> : softmax_row<Dot, false>;
       factor[r] = softmax(
           s + at.lo, n, unit_, v_scale_ + at.lo, state_[row + r],
-          chances_ + r * kKeys + at.lo
+          probabilities_ + r * kKeys + at.lo
       );
     }
     fetch();
     Dot::template product<Into::kScale>(
-        m, dim_, n, chances_ + at.lo, kKeys, values_.from(at.lo).data,
+        m, dim_, n, probabilities_ + at.lo, kKeys, values_.from(at.lo).data,
         values_.stride, out_ + row * dim_, dim_, factor
     );
   }
@@ -223,7 +223,7 @@ class ForwardBlock {
   float unit_ = 0;
   const std::int32_t* ids_ = nullptr;
   bool packed_ = false;
-  Elem *q_, *rows_, *k_, *v_, *chances_;
+  Elem *q_, *rows_, *k_, *v_, *probabilities_;
   Rows<Elem> values_{};  // as B
   Stretch after_{};
   long share_ = 0;
@@ -296,7 +296,7 @@ inline void combine_chunks(
                          (batch * a.kv_heads + head / group) * chunks * unit +
                          head % group * a.queries * row;
     for (long i = 0; i < a.queries; ++i) {
-      float greatest = kNever, total = 0;
+      float greatest = kMinusInf, total = 0;
       for (long c = 0; c < chunks; ++c) {
         const float m = first[c * unit + i * row];
         greatest = m > greatest ? m : greatest;
@@ -315,7 +315,7 @@ inline void combine_chunks(
       );
       if (a.lse != nullptr) {
         a.lse[bh * a.queries + i] =
-            total == 0 ? kNever : greatest * kLn2 + __builtin_logf(total);
+            total == 0 ? kMinusInf : greatest * kLn2 + __builtin_logf(total);
       }
     }
   }

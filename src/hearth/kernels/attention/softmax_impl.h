@@ -9,7 +9,7 @@ namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
 constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.69314718055994531f;
-constexpr float kNever = -__builtin_inff();
+constexpr float kMinusInf = -__builtin_inff();
 
 // 2^n p for integral n, and 0 where it would be subnormal: those are slow on
 // some processors, and far below what a sum of probabilities can tell.
@@ -92,7 +92,9 @@ inline void multiply_row(float* s, long n, const float* by) {
 }
 
 inline float max_of_row(const float* s, long n) {
-  F32 m[4] = {splat(kNever), splat(kNever), splat(kNever), splat(kNever)};
+  F32 m[4] = {
+      splat(kMinusInf), splat(kMinusInf), splat(kMinusInf), splat(kMinusInf)
+  };
   long j = 0;
   for (; j + 4 * kLanes <= n; j += 4 * kLanes) {
     for (int i = 0; i < 4; ++i) m[i] = max(m[i], load(s + j + i * kLanes));
@@ -122,7 +124,7 @@ float softmax_row(
   const float before = state.max, here = max_of_row(s, n);
   const float greatest = here > before ? here : before;
   // A row that has seen nothing yet has no footing: any finite one will do.
-  const float base = greatest == kNever ? 0.0f : greatest * unit;
+  const float base = greatest == kMinusInf ? 0.0f : greatest * unit;
   const F32 u = splat(unit), b = splat(-base);
   F32 sum = zero();
   for (long j = 0; j < n; j += kLanes) {

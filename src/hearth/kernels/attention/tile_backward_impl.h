@@ -32,7 +32,7 @@ class TileBackward {
     const long all = padded_keys_ * dim_, some = kQueries * dim_;
     k_ = carver.take<Bf16>(all);
     v_ = carver.take<Bf16>(all);
-    k_turned_ = carver.take<Bf16>(all);
+    k_transposed_ = carver.take<Bf16>(all);
     dk_ = carver.take<float>(all);
     dv_ = carver.take<float>(all);
     q_columns_ = carver.take<Bf16>(some);
@@ -42,7 +42,7 @@ class TileBackward {
     dq_ = carver.take<float>(some);
     scores_ = carver.take<float>(2 * kPiece * kPiece);
     products_ = carver.take<float>(2 * kPiece * kPiece);
-    chances_ = carver.take<Bf16>(kPiece * kQueries);
+    probabilities_ = carver.take<Bf16>(kPiece * kQueries);
     slopes_ = carver.take<Bf16>(kPiece * kQueries);
     slope_pairs_ = carver.take<Bf16>(kPieces * kPiece * kQueries);
     used_ = carver.used();
@@ -123,7 +123,7 @@ class TileBackward {
         rows_left(k, half, depth_, k_ + half * dim_, keys);
         rows_left(v, half, depth_, v_ + half * dim_, values);
       }
-      rows_turned_left(k, j, depth_, k_turned_ + j * dim_);
+      transposed_rows_left(k, j, depth_, k_transposed_ + j * dim_);
     }
     calm_keys_ = keys && a_.scale < 0x1p33f;
     for (long i = 0; i < padded_keys_ * dim_; i += kLanes) {
@@ -147,7 +147,7 @@ class TileBackward {
       depth_ == 1 ? key_block<1>(j) : key_block<2>(j);
     }
     for (long i = 0; i < n; i += 16) {
-      store_turned(
+      store_transposed(
           dq_ + i * dim_, splat(a_.scale), a_.dim,
           row_of(g_.dq, batch_, token + i, head), g_.dq.token * 2,
           least(16, n - i)
@@ -161,8 +161,12 @@ class TileBackward {
     Calm queries, slopes;
     for (long i = 0; i < count_; i += kPiece) {
       for (long half = i; half < i + kPiece; half += 16) {
-        rows_turned_right(q, half, depth_, q_columns_ + half * dim_, queries);
-        rows_turned_right(o, half, depth_, o_columns_ + half * dim_, slopes);
+        transposed_rows_right(
+            q, half, depth_, q_columns_ + half * dim_, queries
+        );
+        transposed_rows_right(
+            o, half, depth_, o_columns_ + half * dim_, slopes
+        );
       }
       rows_right(q, i, depth_, q_pairs_ + i * dim_);
       rows_right(o, i, depth_, o_pairs_ + i * dim_);
@@ -217,7 +221,7 @@ class TileBackward {
       beside.end<kDepth>();
     }
     for (int half = 0; half < kDepth; ++half) {
-      gather<kDepth>(chances_, o_pairs_, dv_ + key * dim_, at, half);
+      gather<kDepth>(probabilities_, o_pairs_, dv_ + key * dim_, at, half);
       gather<kDepth>(slopes_, q_pairs_, dk_ + key * dim_, at, half);
     }
   }
@@ -321,7 +325,7 @@ class TileBackward {
     const F32 back = splat(kCap ? 1.0f / a_.softcap : 0.0f);
     const float* s = scores_ + b % 2 * kPiece * kPiece;
     const float* dp = products_ + b % 2 * kPiece * kPiece;
-    Bf16* chances = chances_ + b * 2 * kTile;
+    Bf16* probabilities = probabilities_ + b * 2 * kTile;
     Bf16* slopes = slopes_ + b * 2 * kTile;
     Bf16* pairs = slope_pairs_ + (p * kBlocks + b) * 2 * kTile;
 #pragma GCC unroll 16
@@ -344,7 +348,7 @@ class TileBackward {
         }
         both[odd] = (__m512i)_mm512_cvtne2ps_pbh(g[1].v, g[0].v);
         _mm512_store_si512(
-            chances + r * 32, (__m512i)_mm512_cvtne2ps_pbh(e[1].v, e[0].v)
+            probabilities + r * 32, (__m512i)_mm512_cvtne2ps_pbh(e[1].v, e[0].v)
         );
         _mm512_store_si512(slopes + r * 32, both[odd]);
       }
@@ -390,7 +394,7 @@ class TileBackward {
     for (long p = 0; p < kPieces; ++p) {
       if (b < at[p].lo || b >= at[p].hi) continue;
       const Bf16* k =
-          k_turned_ + (first + p * kPiece) * dim_ + half * 2 * kTile;
+          k_transposed_ + (first + p * kPiece) * dim_ + half * 2 * kTile;
       const Bf16* pairs = slope_pairs_ + (p * kBlocks + b) * 2 * kTile;
       multiply(k, k + kTile, pairs, pairs + kTile);
     }
@@ -437,8 +441,8 @@ class TileBackward {
   DocumentIds ids_;
   RowsToCome soon_{a_};
   bool calm_keys_ = true, calm_ = true;
-  Bf16 *k_, *v_, *k_turned_, *q_columns_, *o_columns_, *q_pairs_, *o_pairs_;
-  Bf16 *chances_, *slopes_, *slope_pairs_;
+  Bf16 *k_, *v_, *k_transposed_, *q_columns_, *o_columns_, *q_pairs_, *o_pairs_;
+  Bf16 *probabilities_, *slopes_, *slope_pairs_;
   float *dk_, *dv_, *dq_, *scores_, *products_;
   alignas(64) float lse_[kQueries];
   alignas(64) float delta_[kQueries];

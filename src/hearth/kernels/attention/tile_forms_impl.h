@@ -122,7 +122,7 @@ inline void rows_left(
 }
 
 // Rows [i, i + 16) as columns of a right operand, pairs over dims: [depth].
-inline void rows_turned_right(
+inline void transposed_rows_right(
     const TokenRows& rows,
     long i,
     long depth,
@@ -153,7 +153,7 @@ inline void rows_right(const TokenRows& rows, long i, long depth, Bf16* to) {
 }
 
 // Rows [i, i + 32) as columns of a left operand, dims by rows: [2 depth].
-inline void rows_turned_left(
+inline void transposed_rows_left(
     const TokenRows& rows,
     long i,
     long depth,
@@ -186,7 +186,7 @@ inline char* row_of(
 
 // Sums of 16 tokens, dims by tokens in [2 depth] tiles, times a factor for each
 // token, become `count` rows of bf16.
-inline void store_turned(
+inline void store_transposed(
     const float* sums,
     F32 by,
     long dim,
@@ -200,18 +200,18 @@ inline void store_turned(
       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
   };
   const __m512i mixed = _mm512_load_si512(kMixed);
-  alignas(64) char pairs[16 * 64], turned[16 * 64];
+  alignas(64) char pairs[16 * 64], transposed[16 * 64];
   for (long d = 0; d < dim; d += 32) {
     for (long i = 0; i < 16; ++i, sums += 2 * kLanes) {
       const F32 low = load(sums) * by, high = load(sums + kLanes) * by;
       const auto both = (__m512i)_mm512_cvtne2ps_pbh(high.v, low.v);
       _mm512_store_si512(pairs + i * 64, _mm512_permutexvar_epi16(mixed, both));
     }
-    transpose_words(pairs, 64, turned, 64);
+    transpose_words(pairs, 64, transposed, 64);
     for (long i = 0; i < count; ++i) {
       _mm512_mask_storeu_epi16(
           to + i * stride + d * 2, first_of(dim - d),
-          _mm512_load_si512(turned + i * 64)
+          _mm512_load_si512(transposed + i * 64)
       );
     }
   }

@@ -44,7 +44,7 @@ class TileForward {
     k_ = carver.take<Bf16>(keys * 32 * depth_);
     v_ = carver.take<Bf16>(keys * 32 * depth_);
     scores_ = carver.take<float>(2 * kPiece * kQueries);
-    chances_ = carver.take<Bf16>(2 * kTile);
+    probabilities_ = carver.take<Bf16>(2 * kTile);
     used_ = carver.used();
   }
   std::size_t scratch_bytes() const { return used_; }
@@ -89,9 +89,9 @@ class TileForward {
     Calm calm;
     const long n = least(kQueries, count_ - s);
     const TokenRows rows(a_.q, a_, batch_, token_ + s, head_, n);
-    rows_turned_right(rows, 0, depth_, q_ + s * 32 * depth_, calm);
+    transposed_rows_right(rows, 0, depth_, q_ + s * 32 * depth_, calm);
     calm_queries_[s / kQueries] = calm;
-    store(base_ + s, splat(kNever));
+    store(base_ + s, splat(kMinusInf));
     store(sum_ + s, zero());
     // The rows after these, and where the results go, will be wanted.
     const char* next = rows.data + kQueries * rows.stride;
@@ -121,7 +121,7 @@ class TileForward {
     for (long r = 0; r < n; r += kPiece) {
       rows_left(k, r, depth_, k_ + r * 32 * depth_, calm);
       rows_left(k, r + 16, depth_, k_ + (r + 16) * 32 * depth_, calm);
-      rows_turned_left(v, r, depth_, v_ + r * 32 * depth_);
+      transposed_rows_left(v, r, depth_, v_ + r * 32 * depth_);
     }
     calm_keys_ = calm;
   }
@@ -166,11 +166,11 @@ class TileForward {
       const F32 top = top_of(scores) * splat(unit_);
       if (f.is_passed_by(top)) raise<kDepth>(f, top, out, beside);
       if (calm)
-        weigh<kDepth, true>(f, scores, chances_of(r), beside);
+        weigh<kDepth, true>(f, scores, probabilities_of(r), beside);
       else
-        weigh<kDepth, false>(f, scores, chances_of(r), beside);
+        weigh<kDepth, false>(f, scores, probabilities_of(r), beside);
       beside.v = v_ + r * 32 * kDepth;
-      beside.chances = chances_of(r);
+      beside.probabilities = probabilities_of(r);
     }
     if (beside.v) beside.gather<kDepth>();
     put<kDepth>(out);
@@ -187,7 +187,7 @@ class TileForward {
              0;
     }
     F32 down() const {
-      return select(base == splat(kNever), zero(), neg(base));
+      return select(base == splat(kMinusInf), zero(), neg(base));
     }
   };
 
@@ -197,7 +197,7 @@ class TileForward {
     const Bf16* k = nullptr;  // the next piece's keys; null: no such piece
     float* scores = nullptr;
     const Bf16* v = nullptr;  // of the last piece; null: nothing to gather
-    const Bf16* chances = nullptr;
+    const Bf16* probabilities = nullptr;
 
     // The share of pair `i`: scores in the first half, values in the second.
     template <int kDepth>
@@ -234,7 +234,7 @@ class TileForward {
     template <int kDepth>
     HEARTH_INLINE void add_value(int t) const {
       if (t >= 2 * kDepth) return;
-      if (t == 0) _tile_loadd(4, chances, 64);
+      if (t == 0) _tile_loadd(4, probabilities, 64);
       _tile_loadd(7, v + t * kTile, 64);
       if (t == 0) _tile_dpbf16ps(0, 7, 4);
       if (t == 1) _tile_dpbf16ps(1, 7, 4);
@@ -247,7 +247,9 @@ class TileForward {
   float* scores_of(long r) {
     return scores_ + r / kPiece % 2 * kPiece * kQueries;
   }
-  Bf16* chances_of(long r) { return chances_ + r / kPiece % 2 * kTile; }
+  Bf16* probabilities_of(long r) {
+    return probabilities_ + r / kPiece % 2 * kTile;
+  }
 
   HEARTH_INLINE static void clear() {
     _tile_zero(0);
@@ -351,14 +353,14 @@ class TileForward {
   void finish(long s) {
     const F32 sum = load(sum_ + s);
     const long n = least(kQueries, count_ - s);
-    store_turned(
+    store_transposed(
         out_ + s * 32 * depth_,
         select(sum == zero(), zero(), splat(1.0f) / sum), a_.dim,
         row_of(a_.out, batch_, token_ + s, head_), a_.out.token * 2, n
     );
     if (a_.lse == nullptr) return;
     const F32 lse = select(
-        sum == zero(), splat(kNever),
+        sum == zero(), splat(kMinusInf),
         fma(load(base_ + s), splat(kLn2), log(sum))
     );
     const long at = (batch_ * a_.heads + head_) * a_.queries + token_ + s;
@@ -375,7 +377,7 @@ class TileForward {
   Packed packed_{-1, -1, -1};
   bool first_step_ = true, last_step_ = true;
   bool calm_keys_ = true, calm_queries_[kMostRows / kQueries];
-  Bf16 *q_, *k_, *v_, *chances_;
+  Bf16 *q_, *k_, *v_, *probabilities_;
   float *out_, *base_, *sum_, *scores_;
 };
 

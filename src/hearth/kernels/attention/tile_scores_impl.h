@@ -83,7 +83,9 @@ HEARTH_INLINE void hide_unseen(
         sees, own, _mm512_set1_epi32(ids.keys[key])
     );
   }
-  store(scores, F32{_mm512_mask_mov_ps(splat(kNever).v, sees, load(scores).v)});
+  store(
+      scores, F32{_mm512_mask_mov_ps(splat(kMinusInf).v, sees, load(scores).v)}
+  );
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Sixteen by sixteen 32-bit words turned: floats, or pairs of bf16 that stay
-// together; and the making of such pairs.
+// Sixteen by sixteen 32-bit words transposed: floats, or pairs of bf16 that
+// stay together; and the making of such pairs.
 #include "hearth/kernels/simd/vec_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {

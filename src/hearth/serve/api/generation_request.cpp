@@ -107,26 +107,32 @@ void read_stream_options(Fields& fields, GenerationRequest& out) {
 }
 
 void read_sampling(Fields& fields, bool strict, GenerationRequest& out) {
-  out.temperature = fields.number("temperature", 0, 2).value_or(1);
-  out.top_p = fields.number("top_p", 0, 1).value_or(1);
-  out.min_p = fields.number("min_p", 0, 1).value_or(0);
-  out.typical_p = fields.number("typical_p", 0, 1).value_or(1);
-  // Some clients say -1 for any number of tokens.
-  const auto top_k = fields.integer("top_k", strict ? 0 : -1, INT32_MAX);
-  out.top_k = static_cast<int>(std::max<std::int64_t>(top_k.value_or(0), 0));
-  out.repeat_penalty =
-      fields.number("repetition_penalty", 0.01, 10).value_or(1);
-  out.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
-  out.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
+  for (const infer::SamplingField& field : infer::sampling_fields()) {
+    const double least = field.request_least, most = field.request_most;
+    std::optional<double> value;
+    if (field.whole()) {
+      // Some clients say -1 for any number of tokens.
+      const bool any = !strict && field.key == std::string_view("top_k");
+      value = fields.integer(
+          field.key, any ? -1 : static_cast<std::int64_t>(least),
+          static_cast<std::int64_t>(most)
+      );
+      if (any && value == -1) value = 0;
+    } else {
+      value = fields.number(field.key, least, most);
+    }
+    if (value) field.set(out.sampling, *value);
+  }
   if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX)) {
     out.seed = static_cast<std::uint64_t>(*seed);
   }
-  if (out.top_p == 0) {
-    if (strict) fields.fail("top_p", "must be above 0");
-    // None of the mass is the first token alone.
-    out.top_p = 1, out.temperature = 0;
+  if (out.sampling.top_p == 0 && !strict) {
+    // A share of 0 keeps the most likely token alone.
+    out.sampling.top_p = 1, out.sampling.temperature = 0;
   }
-  if (out.typical_p == 0) fields.fail("typical_p", "must be above 0");
+  if (const auto fault = out.sampling.fault()) {
+    fields.fail(fault->field->key, fault->field->range.must);
+  }
 }
 
 void read_labels(Fields& fields, bool strict) {

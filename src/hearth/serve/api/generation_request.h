@@ -10,6 +10,7 @@
 
 #include "hearth/base/effort.h"
 #include "hearth/base/json.h"
+#include "hearth/infer/sampling_options.h"
 #include "hearth/serve/api/fields.h"
 #include "hearth/text/stop_text.h"
 
@@ -46,9 +47,7 @@ struct GenerationRequest {
   std::optional<int> max_tokens;
   std::optional<std::int64_t> asked_tokens;
   int choices = 1;
-  double temperature = 1, top_p = 1, min_p = 0, typical_p = 1;
-  int top_k = 0;
-  double repeat_penalty = 1, frequency_penalty = 0, presence_penalty = 0;
+  infer::SamplerOptions sampling{.temperature = 1};
   std::optional<std::uint64_t> seed;
   std::vector<std::string> stop;
   std::map<std::int32_t, float> logit_bias;

@@ -99,8 +99,10 @@ TEST(LenientRequest, MessagesThatWereOnceReceivedAreTaken) {
 }
 
 TEST(LenientRequest, WhatIsTakenMeansSomething) {
-  EXPECT_EQ(read(kUser, R"(,"top_p":0,"temperature":1)").temperature, 0);
-  EXPECT_EQ(read(kUser, R"(,"top_k":-1)").top_k, 0);
+  EXPECT_EQ(
+      read(kUser, R"(,"top_p":0,"temperature":1)").sampling.temperature, 0
+  );
+  EXPECT_EQ(read(kUser, R"(,"top_k":-1)").sampling.top_k, 0);
   const auto long_one = read(kUser, R"(,"max_tokens":8192)");
   EXPECT_EQ(long_one.max_tokens, 4096);
   EXPECT_EQ(long_one.asked_tokens, 8192);

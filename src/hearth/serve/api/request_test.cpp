@@ -1,4 +1,7 @@
 // Requests to the API: what is read, and that nothing is ever ignored.
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "hearth/serve/api/api_error.h"
@@ -52,8 +55,8 @@ TEST(ChatRequestTest, DefaultsAreOpenAis) {
   const auto r = chat();
   EXPECT_EQ(r.model, "m");
   EXPECT_FALSE(r.stream);
-  EXPECT_EQ(r.temperature, 1);
-  EXPECT_EQ(r.top_p, 1);
+  EXPECT_EQ(r.sampling.temperature, 1);
+  EXPECT_EQ(r.sampling.top_p, 1);
   EXPECT_EQ(r.choices, 1);
   EXPECT_FALSE(r.max_tokens || r.seed || r.log_probs);
   EXPECT_EQ(r.tool_choice, ToolChoice::none);
@@ -71,22 +74,44 @@ TEST(ChatRequestTest, ReadsEveryOption) {
       R"("chat_template_kwargs":{"enable_thinking":false})"
   );
   EXPECT_TRUE(r.stream && r.include_usage && r.token_ids);
-  EXPECT_EQ(r.temperature, 0.5);
-  EXPECT_EQ(r.top_p, 0.9);
-  EXPECT_EQ(r.top_k, 40);
-  EXPECT_EQ(r.min_p, 0.1);
-  EXPECT_EQ(r.typical_p, 0.8);
+  EXPECT_EQ(r.sampling.temperature, 0.5);
+  EXPECT_EQ(r.sampling.top_p, 0.9);
+  EXPECT_EQ(r.sampling.top_k, 40);
+  EXPECT_EQ(r.sampling.min_p, 0.1);
+  EXPECT_EQ(r.sampling.typical_p, 0.8);
   EXPECT_EQ(r.choices, 3);
   EXPECT_EQ(r.seed, static_cast<std::uint64_t>(-7));
   EXPECT_EQ(r.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(r.logit_bias.at(5), -100.0f);
   EXPECT_EQ(r.logit_bias.at(7), 1.5f);
-  EXPECT_EQ(r.frequency_penalty, 0.5);
-  EXPECT_EQ(r.presence_penalty, -1);
-  EXPECT_EQ(r.repeat_penalty, 1.1);
+  EXPECT_EQ(r.sampling.frequency_penalty, 0.5);
+  EXPECT_EQ(r.sampling.presence_penalty, -1);
+  EXPECT_EQ(r.sampling.repeat_penalty, 1.1);
   EXPECT_EQ(r.log_probs, 4);
   EXPECT_EQ(r.max_tokens, 9);
   EXPECT_EQ(r.template_variables["enable_thinking"], false);
+}
+
+TEST(ChatRequestTest, EverySamplingOptionHasItsKeyAndItsBounds) {
+  for (const auto& field : infer::sampling_fields()) {
+    const auto with = [&](double value) {
+      return field.whole() ? fmt::format("\"{}\":{:.0f}", field.key, value)
+                           : fmt::format("\"{}\":{}", field.key, value);
+    };
+    const double most = std::min(field.request_most, 64.0);
+    const double inside = field.whole() ? 3 : (field.request_least + most) / 2;
+    const auto sampling = chat(with(inside)).sampling;
+    EXPECT_EQ(field.get(sampling), inside) << field.key;
+    for (const auto& other : infer::sampling_fields()) {
+      if (&other == &field) continue;
+      EXPECT_EQ(other.get(sampling), other.get({.temperature = 1}))
+          << field.key << " sets " << other.key;
+    }
+    EXPECT_EQ(refused_chat(with(field.request_least - 2)).param, field.key);
+    if (!field.whole()) {
+      EXPECT_EQ(refused_chat(with(field.request_most + 1)).param, field.key);
+    }
+  }
 }
 
 TEST(ChatRequestTest, ANullIsAsGoodAsNothing) {

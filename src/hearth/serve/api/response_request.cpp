@@ -155,9 +155,8 @@ void echo_options(Fields& fields, ResponseRequest& out) {
   out.echo["model"] = out.model;
   out.echo["max_output_tokens"] =
       out.asked_tokens ? Json(*out.asked_tokens) : Json();
-  const double temperature = out.temperature, top_p = out.top_p;
-  out.echo["temperature"] = temperature;
-  out.echo["top_p"] = top_p;
+  out.echo["temperature"] = out.sampling.temperature;
+  out.echo["top_p"] = out.sampling.top_p;
   out.echo["metadata"] = Json::object();
   for (const char* key : {"metadata", "user", "service_tier"}) {
     if (const Json* given = fields.find(key)) out.echo[key] = *given;

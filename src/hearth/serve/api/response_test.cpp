@@ -23,7 +23,7 @@ TEST(ResponseRequest, ATextIsWhatTheUserSays) {
                       R"({"role":"user","content":"hi"}])"
                   )
   );
-  EXPECT_EQ(r.temperature, 1);
+  EXPECT_EQ(r.sampling.temperature, 1);
   EXPECT_FALSE(r.stream || r.max_tokens || r.log_probs);
 }
 
@@ -69,7 +69,7 @@ TEST(ResponseRequest, ReadsEveryOption) {
   EXPECT_TRUE(r.stream);
   EXPECT_EQ(r.max_tokens, 4096);
   EXPECT_EQ(r.asked_tokens, 99999);
-  EXPECT_EQ(r.temperature, 0.5);
+  EXPECT_EQ(r.sampling.temperature, 0.5);
   EXPECT_EQ(r.tools[0]["function"]["name"], "f");
   EXPECT_EQ(r.tools[0]["function"]["strict"], true);
   EXPECT_EQ(r.tool_choice, ToolChoice::named);

@@ -4,23 +4,17 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/ascii.h"
 #include "hearth/base/error.h"
 
 namespace hearth::serve {
 namespace {
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 // Whether a comma-separated list holds the word.
 bool lists(std::string_view value, std::string_view word) {
   while (!value.empty()) {
     const auto comma = std::min(value.find(','), value.size());
-    std::string_view item = value.substr(0, comma);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
-    if (same_name(item, word)) return true;
+    if (same_name(trimmed(value.substr(0, comma), " "), word)) return true;
     value.remove_prefix(std::min(comma + 1, value.size()));
   }
   return false;
@@ -36,6 +30,7 @@ void check_line(std::string_view text) {
 }  // namespace
 
 bool same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return ascii_lower(c); };
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 

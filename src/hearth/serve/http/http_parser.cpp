@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/ascii.h"
+
 namespace hearth::serve {
 namespace {
 
@@ -24,13 +26,6 @@ bool is_value(std::string_view text) {
     const auto u = static_cast<unsigned char>(c);
     return c == '\t' || (u >= ' ' && u != 0x7F);
   });
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace

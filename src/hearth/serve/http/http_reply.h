@@ -2,7 +2,6 @@
 // The answer to one request, written from any thread. Nothing here blocks:
 // bytes wait until the server's loop sends them. Whoever writes in pieces asks
 // whether the client keeps up, and goes on when it is told that there is room.
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <mutex>
@@ -10,11 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include "hearth/base/clock.h"
 #include "hearth/serve/http/http_message.h"
 
 namespace hearth::serve {
-
-using Clock = std::chrono::steady_clock;
 
 class HttpReply {
  public:

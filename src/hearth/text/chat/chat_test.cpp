@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/temp_folder_test.h"
 
 namespace hearth::text {
 namespace {
@@ -355,7 +356,8 @@ TEST(Chat, RefusesWhatIsNotAConversation) {
 }
 
 TEST(ChatTemplates, LoadsFoldersFilesAndNamedTemplates) {
-  const fs::path folder = fs::path(testing::TempDir()) / "hearth_chat_test";
+  const TempFolder temp;
+  const fs::path folder = temp / "model";
   fs::create_directories(folder);
   std::ofstream(folder / "tokenizer_config.json")
       << R"({"bos_token": {"content": "<b>"}, "eos_token": "<e>",
@@ -374,7 +376,7 @@ TEST(ChatTemplates, LoadsFoldersFilesAndNamedTemplates) {
       ChatTemplates::load((folder / "chat_template.jinja").string());
   EXPECT_EQ(single.choose(true).render(dialogue(), {}), "J<e>");
   // A template from elsewhere, with this model's tokens.
-  const fs::path own = fs::path(testing::TempDir()) / "hearth_chat_own.jinja";
+  const fs::path own = temp / "own.jinja";
   std::ofstream(own) << "O{{ bos_token }}{{ eos_token }}";
   const auto rendered = [&](const std::string& tokens_from) {
     return ChatTemplates::load(own.string(), {}, tokens_from)
@@ -384,11 +386,7 @@ TEST(ChatTemplates, LoadsFoldersFilesAndNamedTemplates) {
   EXPECT_EQ(rendered({}), "O");
   EXPECT_EQ(rendered(folder.string()), "O<b><e>");
   EXPECT_EQ(rendered((folder / "tokenizer_config.json").string()), "O<b><e>");
-  fs::remove(own);
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  EXPECT_THROW(ChatTemplates::load(folder.string()), FormatError);
-  fs::remove_all(folder);
+  EXPECT_THROW(ChatTemplates::load(TempFolder().path()), FormatError);
 }
 
 // A GGUF file of metadata alone, written by hand from the format's description.
@@ -436,7 +434,8 @@ class GgufWriter {
 };
 
 TEST(ChatTemplates, AreReadFromGgufMetadata) {
-  const fs::path file = fs::path(testing::TempDir()) / "hearth_chat_test.gguf";
+  const TempFolder temp;
+  const fs::path file = temp / "model.gguf";
   GgufWriter gguf;
   gguf.texts("tokenizer.ggml.tokens", {"<b>", "<e>", "x"});
   gguf.number("tokenizer.ggml.bos_token_id", 0);
@@ -452,7 +451,6 @@ TEST(ChatTemplates, AreReadFromGgufMetadata) {
   none.write(file);
   EXPECT_FALSE(ChatTemplates::find(file.string()));
   EXPECT_THROW(ChatTemplates::load(file.string()), FormatError);
-  fs::remove(file);
 }
 
 // Expected text by jinja2 with transformers' settings.

@@ -4,21 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "hearth/base/ascii.h"
 #include "hearth/base/error.h"
 #include "hearth/text/tokenizer/utf8.h"
 
 namespace hearth::text::grammar {
-namespace {
-
-int hex_digit(char32_t code) {
-  if (code >= U'0' && code <= U'9') return static_cast<int>(code - U'0');
-  if (code >= U'a' && code <= U'f') return static_cast<int>(code - U'a') + 10;
-  if (code >= U'A' && code <= U'F') return static_cast<int>(code - U'A') + 10;
-  return -1;
-}
-
-}  // namespace
-
 SourceText::SourceText(
     std::string_view source,
     std::string who,

@@ -58,24 +58,24 @@ std::vector<std::int32_t> TokenSet::other_ids() const {
 }
 
 void TokenSet::mask(std::span<float> logits) const {
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < words_.size(); ++i) {
     const std::size_t first = i * 64;
     if (first >= logits.size()) return;
     const std::size_t count = std::min<std::size_t>(64, logits.size() - first);
     float* const at = logits.data() + first;
     if (words_[i] == 0) {
-      std::fill(at, at + count, kNever);
+      std::fill(at, at + count, kMinusInf);
       continue;
     }
     std::uint64_t left = ~words_[i];
     if (count < 64) left &= (std::uint64_t{1} << count) - 1;
-    for (; left != 0; left &= left - 1) at[std::countr_zero(left)] = kNever;
+    for (; left != 0; left &= left - 1) at[std::countr_zero(left)] = kMinusInf;
   }
   if (logits.size() > size_) {
     std::fill(
         logits.begin() + static_cast<std::ptrdiff_t>(size_), logits.end(),
-        kNever
+        kMinusInf
     );
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "hearth/base/html.h"
 #include "hearth/text/template/attributes.h"
 #include "hearth/text/template/failure.h"
 #include "hearth/text/template/meter.h"
@@ -159,28 +160,7 @@ Value string(Runtime&, const Value& value, Arguments& arguments) {
 
 Value escape(Runtime&, const Value& value, Arguments& arguments) {
   const Parameters none("escape", "", arguments);
-  std::string out;
-  for (const char c : str(value)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
+  std::string out = html_escaped(str(value));
   Meter::allocate(out.size());
   return out;
 }

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/text/json_cursor.h"
 #include "hearth/text/tokenizer/bpe.h"
 #include "hearth/text/tokenizer/component_json.h"
-#include "hearth/text/tokenizer/json_reader.h"
 #include "hearth/text/tokenizer/post_processor.h"
 #include "hearth/text/tokenizer/tokenizer_parts.h"
 #include "hearth/text/tokenizer/unigram.h"
@@ -181,16 +181,19 @@ class Loader {
     if (ready_) return void(json_.skip());
     Vocabulary& vocabulary = *parts_.vocabulary;
     std::string token;
-    if (json_.peek() == JsonReader::Kind::kArray) {
+    if (json_.peek() == '[') {
       scored_ = true;
       for (json_.begin_array(); json_.next_item();) {
         json_.begin_array();
-        if (!json_.next_item()) json_.fail("expected a token and its score");
+        if (!json_.next_item())
+          json_.fail("a token and its score must stand here");
         token = json_.string();
-        if (!json_.next_item()) json_.fail("expected a token and its score");
+        if (!json_.next_item())
+          json_.fail("a token and its score must stand here");
         vocabulary.add(token, id(static_cast<std::int64_t>(scores_.size())));
         scores_.push_back(json_.number());
-        if (json_.next_item()) json_.fail("expected a token and its score");
+        if (json_.next_item())
+          json_.fail("a token and its score must stand here");
       }
       return;
     }
@@ -211,9 +214,9 @@ class Loader {
     std::string left, right, both;
     std::uint32_t rank = 0;
     for (json_.begin_array(); json_.next_item();) {
-      if (json_.peek() == JsonReader::Kind::kString) {
+      if (json_.peek() == '"') {
         both.clear();
-        json_.append_string(both);
+        json_.read_string(both);
         if (both.starts_with("#version")) continue;
         const std::size_t space = both.find(' ');
         if (space == both.npos || both.find(' ', space + 1) != both.npos) {
@@ -232,8 +235,8 @@ class Loader {
     left.clear();
     right.clear();
     json_.begin_array();
-    if (json_.next_item()) json_.append_string(left);
-    if (json_.next_item()) json_.append_string(right);
+    if (json_.next_item()) json_.read_string(left);
+    if (json_.next_item()) json_.read_string(right);
     if (json_.next_item()) json_.fail("a merge must be two tokens");
   }
 
@@ -338,7 +341,7 @@ class Loader {
     parts_.added.finish(parts_.normalizer.get());
   }
 
-  JsonReader json_;
+  JsonCursor json_;
   std::string_view text_;
   const std::string& name_;
   const ReadyTables* ready_;

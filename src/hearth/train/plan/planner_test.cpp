@@ -94,7 +94,7 @@ TEST(MemoryModel, LengthsTakeWhatTheLargestTakes) {
 
 // A model of zeros as llama.cpp would have it: in float32, or in Q8_0, where 34
 // bytes hold 32 weights.
-std::string zero_gguf(const io::test::Folder& folder, bool quantized) {
+std::string zero_gguf(const TempFolder& folder, bool quantized) {
   constexpr std::uint32_t dim = 256, ffn = 512, layers = 2, vocab = 8192;
   io::test::GgufMaker m;
   m.text("general.architecture", "llama");
@@ -129,15 +129,14 @@ std::string zero_gguf(const io::test::Folder& folder, bool quantized) {
     matrix(at + "ffn_down", dim, ffn);
   }
   const std::string name = quantized ? "q8.gguf" : "f32.gguf";
-  folder.write(name, m.bytes());
-  return folder.file(name);
+  return folder.write(name, m.bytes());
 }
 
 // What a frozen base takes is what loading it takes, whatever form its matrices
 // are held in.
 TEST(MemoryModel, AFrozenBaseIsPlannedAsItIsHeld) {
   mx::set_default_device(mx::Device::cpu);
-  const io::test::Folder folder("planned_base");
+  const TempFolder folder;
   const std::string dense = zero_gguf(folder, false);
   const std::string quantized = zero_gguf(folder, true);
   for (const auto& [from, bits] : std::vector<std::pair<std::string, int>>{
@@ -175,7 +174,7 @@ TEST(MemoryModel, AFrozenBaseIsPlannedAsItIsHeld) {
 // Rows that are scaled keep what was scaled, in whole micro-batches.
 TEST(MemoryModel, MagnitudesKeepTheSumsTheyScale) {
   mx::set_default_device(mx::Device::cpu);
-  const io::test::Folder folder("planned_dora");
+  const TempFolder folder;
   Recipe r = small_recipe();
   r.model = {};
   r.lora.emplace();

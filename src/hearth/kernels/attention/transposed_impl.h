@@ -9,14 +9,14 @@
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
-class TurnedForward {
+class TransposedForward {
   static constexpr long kRows = kAttentionQueryBlock;
   static constexpr long kKeys = 256;  // of one step
   static constexpr long kStrip = 32;  // queries, and keys of a piece
   static constexpr long kStrips = kRows / kStrip;
 
  public:
-  TurnedForward(const AttentionArgs& args, void* scratch) : a_(args) {
+  TransposedForward(const AttentionArgs& args, void* scratch) : a_(args) {
     Carver carver(scratch);
     dim_ = round_up(a_.dim, TileDot::kDimGrain);
     q_ = carver.take<Bf16>(kRows * dim_);
@@ -26,7 +26,7 @@ class TurnedForward {
     v_ = carver.take<Bf16>(kKeys * dim_);
     out_ = carver.take<float>(kRows * dim_);
     scores_ = carver.take<float>(kKeys * kStrip);
-    chances_ = carver.take<Bf16>(kKeys * kStrip);
+    probabilities_ = carver.take<Bf16>(kKeys * kStrip);
     used_ = carver.used();
   }
   std::size_t scratch_bytes() const { return used_; }
@@ -64,7 +64,7 @@ class TurnedForward {
       pack_columns<TileDot>(rows, kStrip, dim_, q_ + s * dim_, kStrip);
     }
     for (long i = 0; i < padded; ++i) {
-      max_[i] = kNever;
+      max_[i] = kMinusInf;
       sum_[i] = 0;
     }
     for (bool& fresh : fresh_) fresh = true;
@@ -92,7 +92,7 @@ class TurnedForward {
     if (at.empty()) return;
     if (!packed_) pack(keys);
     fetch();
-    F32 top[2] = {splat(kNever), splat(kNever)};
+    F32 top[2] = {splat(kMinusInf), splat(kMinusInf)};
     for (long r = at.lo; r < at.hi; r += kStrip) {
       const long key = keys.lo + r;
       TileDot::product<Into::kStore>(
@@ -139,7 +139,7 @@ class TurnedForward {
     for (int h = 0; h < 2; ++h) {
       const long q = s + h * kLanes;
       const F32 before = load(max_ + q), now = max(before, top[h]);
-      const F32 base = select(now == splat(kNever), zero(), now * unit);
+      const F32 base = select(now == splat(kMinusInf), zero(), now * unit);
       const F32 factor = select(
           before == now, splat(1.0f), exp2<6>(fma(before, unit, neg(base)))
       );
@@ -154,7 +154,7 @@ class TurnedForward {
         const F32 odd =
             exp2<4>(fma(load(row + kStrip + h * kLanes), unit, down[h]));
         sum[h] += even + odd;
-        store_pair(chances_ + r * kStrip + 2 * h * kLanes, even, odd);
+        store_pair(probabilities_ + r * kStrip + 2 * h * kLanes, even, odd);
       }
     }
     for (int h = 0; h < 2; ++h) {
@@ -167,7 +167,7 @@ class TurnedForward {
   void gather(Stretch at, long s) {
     float* out = out_ + s * dim_;
     const Bf16* v = v_ + at.lo;
-    const Bf16* p = chances_ + at.lo * kStrip;
+    const Bf16* p = probabilities_ + at.lo * kStrip;
     const long n = at.hi - at.lo;
     bool& fresh = fresh_[s / kStrip];
     if (fresh) {
@@ -206,13 +206,14 @@ class TurnedForward {
 
   // Normalised rows to out, log-sum-exps to lse.
   void finish() {
-    float* turned = scores_;  // [kStrip][dim], as large as kKeys allows
+    float* transposed = scores_;  // [kStrip][dim], as large as kKeys allows
     for (long s = 0; s < count_; s += kStrip) {
       const bool none = fresh_[s / kStrip];
-      if (!none) transpose(out_ + s * dim_, dim_, kStrip, kStrip, turned, dim_);
+      if (!none)
+        transpose(out_ + s * dim_, dim_, kStrip, kStrip, transposed, dim_);
       for (long r = s; r < least(s + kStrip, count_); ++r) {
         const float sum = sum_[r];
-        float* row = turned + (r - s) * dim_;
+        float* row = transposed + (r - s) * dim_;
         for (long i = 0; none && i < dim_; ++i) row[i] = 0;
         store_row(
             row, sum == 0 ? 0.0f : 1.0f / sum, a_.dim, a_.query_type, a_.out,
@@ -220,12 +221,12 @@ class TurnedForward {
         );
         if (a_.lse == nullptr) continue;
         a_.lse[(batch_ * a_.heads + head_) * a_.queries + token_ + r] =
-            sum == 0 ? kNever : max_[r] * unit_ * kLn2 + __builtin_logf(sum);
+            sum == 0 ? kMinusInf : max_[r] * unit_ * kLn2 + __builtin_logf(sum);
       }
     }
   }
 
-  static_assert(kAttentionMaxDim <= kKeys, "finish turns rows in scores_");
+  static_assert(kAttentionMaxDim <= kKeys, "finish transposes rows in scores_");
 
   const AttentionArgs& a_;
   long dim_, batch_ = 0, head_ = 0, kv_head_ = 0, token_ = 0, count_ = 0;
@@ -234,7 +235,7 @@ class TurnedForward {
   DocumentIds ids_;
   bool packed_ = false;
   Stretch next_{};
-  Bf16 *q_, *rows_, *k_, *pairs_, *v_, *chances_;
+  Bf16 *q_, *rows_, *k_, *pairs_, *v_, *probabilities_;
   float *out_, *scores_;
   bool fresh_[kStrips];  // strips that have gathered nothing yet
   alignas(64) float max_[kRows];
@@ -242,14 +243,14 @@ class TurnedForward {
   alignas(64) float factor_[kStrip];
 };
 
-inline void turned_forward_units(
+inline void transposed_forward_units(
     const AttentionArgs& a,
     long begin,
     long end,
     void* scratch
 ) {
   const long blocks = attention_blocks(a.queries, kAttentionQueryBlock);
-  TurnedForward block(a, scratch);
+  TransposedForward block(a, scratch);
   TileDot::enter();
   for (long unit = begin; unit < end; ++unit) {
     const long token = unit % blocks * kAttentionQueryBlock;

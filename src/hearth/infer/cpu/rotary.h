@@ -1,5 +1,6 @@
 #pragma once
-// A table of rotary turns that grows with the longest sequence.
+// The sines and cosines of rotary position embeddings, a table that grows with
+// the longest sequence.
 #include <cstdint>
 #include <vector>
 
@@ -8,23 +9,23 @@
 
 namespace hearth::infer {
 
-// Heads of rows that are turned where they lie.
-struct TurnedRows {
+// Heads of rows that are rotated where they lie.
+struct RotaryRows {
   float* data = nullptr;
   long heads = 0, head_dim = 0, stride = 0;
   const std::int32_t* positions = nullptr;  // one a row
 };
 
-class CpuTurns {
+class RotaryTable {
  public:
   // The config must outlive it, and not scale by the length in use.
-  explicit CpuTurns(const ops::RopeConfig& config) : config_(&config) {}
+  explicit RotaryTable(const ops::RopeConfig& config) : config_(&config) {}
 
   // Makes positions below that one known.
   void grow(long positions);
-  void turn(
+  void rotate(
       const kernels::Table& kernels,
-      const TurnedRows& rows,
+      const RotaryRows& rows,
       long begin,
       long end
   ) const noexcept;

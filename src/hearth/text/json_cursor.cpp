@@ -1,14 +1,18 @@
-#include "hearth/data/read/dataset_json.h"
+#include "hearth/text/json_cursor.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "hearth/base/ascii.h"
 #include "hearth/base/error.h"
 #include "hearth/text/tokenizer/utf8.h"
 
-namespace hearth::data {
+namespace hearth::text {
 namespace {
 
 constexpr std::uint64_t repeat(unsigned char byte) {
@@ -49,7 +53,12 @@ bool digit(char c) {
 }  // namespace
 
 void JsonCursor::fail(std::string_view what) const {
-  throw FormatError(fmt::format("column {}: {}", at_ + 1, what));
+  const std::string_view before = text_.substr(0, at_);
+  const std::size_t line = before.rfind('\n') + 1;  // 0 where there is none
+  const std::string place =
+      fmt::format("column {}: {}", at_ - (file_.empty() ? 0 : line) + 1, what);
+  if (file_.empty()) throw FormatError(place);
+  throw FormatError::at(file_, 1 + std::ranges::count(before, '\n'), place);
 }
 
 char JsonCursor::peek() {
@@ -61,27 +70,63 @@ char JsonCursor::peek() {
 }
 
 void JsonCursor::expect(char c) {
-  if (peek() != c || at_ == text_.size()) {
-    fail(fmt::format("'{}' must stand here", c));
-  }
+  const bool end = peek() == '\0' && at_ == text_.size();
+  if (end) fail(fmt::format("'{}' must stand here, got the end", c));
+  if (text_[at_] != c) fail(fmt::format("'{}' must stand here", c));
   ++at_;
 }
 
-void JsonCursor::finish() {
+void JsonCursor::end() {
   peek();
   if (at_ != text_.size()) fail("nothing may follow the value");
 }
 
-void JsonCursor::enter() {
+void JsonCursor::open(char bracket) {
+  expect(bracket);
   if (++depth_ > kMaxDepth) {
     fail(fmt::format("nesting must stay within {} levels", kMaxDepth));
   }
+  first_ = true;
+}
+
+bool JsonCursor::next(char closing) {
+  const char got = peek();
+  if (got == closing) {
+    ++at_;
+    --depth_;
+    first_ = false;
+    return false;
+  }
+  if (!std::exchange(first_, false)) {
+    if (got != ',') fail(fmt::format("',' or '{}' must stand here", closing));
+    ++at_;
+  }
+  return true;
+}
+
+bool JsonCursor::next_key(std::string& key) {
+  if (!next('}')) return false;
+  if (peek() != '"') fail("a key must stand here");
+  key.clear();
+  read_string(key);
+  expect(':');
+  return true;
+}
+
+// Where the run of plain characters of a string that begins here ends.
+std::size_t JsonCursor::plain_end() const {
+  const std::size_t end = plain_run(text_, at_);
+  if (strict_text_ && !is_valid_utf8(text_.substr(at_, end - at_))) {
+    fail("the string is not valid UTF-8");
+  }
+  return end;
 }
 
 void JsonCursor::read_string(std::string& out) {
-  expect('"');
+  if (peek() != '"') fail("a string must stand here");
+  ++at_;
   for (;;) {
-    const std::size_t end = plain_run(text_, at_);
+    const std::size_t end = plain_end();
     out.append(text_.substr(at_, end - at_));
     at_ = end;
     if (at_ == text_.size()) fail("the string does not end");
@@ -95,7 +140,7 @@ void JsonCursor::read_string(std::string& out) {
 void JsonCursor::skip_string() {
   expect('"');
   for (;;) {
-    at_ = plain_run(text_, at_);
+    at_ = plain_end();
     if (at_ == text_.size()) fail("the string does not end");
     if (text_[at_] == '"') break;
     if (text_[at_] != '\\') fail("a control character must be escaped");
@@ -104,18 +149,19 @@ void JsonCursor::skip_string() {
   ++at_;
 }
 
+std::string JsonCursor::string() {
+  std::string out;
+  read_string(out);
+  return out;
+}
+
 unsigned JsonCursor::hex4() {
   unsigned code = 0;
   for (int i = 0; i < 4; ++i, ++at_) {
     const char c = at_ < text_.size() ? text_[at_] : 'x';
-    const char low = static_cast<char>(c | 0x20);
-    if (digit(c)) {
-      code = code * 16 + (c - '0');
-    } else if (low >= 'a' && low <= 'f') {
-      code = code * 16 + (low - 'a' + 10);
-    } else {
-      fail("\\u must have four hexadecimal digits");
-    }
+    const int value = hex_digit(static_cast<unsigned char>(c));
+    if (value < 0) fail("\\u must have four hexadecimal digits");
+    code = code * 16 + static_cast<unsigned>(value);
   }
   return code;
 }
@@ -144,18 +190,20 @@ void JsonCursor::escape(std::string* out) {
     }
   }
   if (code >= 0xD800 && code < 0xE000) {
+    if (strict_text_) fail("a \\u escape is half of a surrogate pair");
     code = 0xFFFD;
     ++replaced_;
   }
-  if (out) text::append_utf8(*out, code);
+  if (out) append_utf8(*out, code);
 }
 
-std::string_view JsonCursor::number() {
+std::string_view JsonCursor::number_text() {
+  peek();
   const std::size_t begin = at_;
   auto digits = [&] {
     const std::size_t from = at_;
     while (at_ < text_.size() && digit(text_[at_])) ++at_;
-    if (at_ == from) fail("a digit must stand here");
+    if (at_ == from) fail("a number must stand here");
   };
   auto is = [&](char c) { return at_ < text_.size() && text_[at_] == c; };
   if (is('-')) ++at_;
@@ -176,48 +224,74 @@ std::string_view JsonCursor::number() {
   return text_.substr(begin, at_ - begin);
 }
 
+std::int64_t JsonCursor::integer() {
+  const std::string_view text = number_text();
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end) fail("must be a whole number");
+  return value;
+}
+
+double JsonCursor::number() {
+  const std::string_view text = number_text();
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+bool JsonCursor::boolean() {
+  const bool value = peek() == 't';
+  word(value ? "true" : "false");
+  return value;
+}
+
 void JsonCursor::word(std::string_view text) {
   if (text_.substr(at_, text.size()) != text) fail("a value must stand here");
   at_ += text.size();
 }
 
-void JsonCursor::skip_value() {
-  switch (peek()) {
+std::string_view JsonCursor::skip() {
+  const char kind = peek();
+  const std::size_t begin = at_;
+  switch (kind) {
     case '"':
-      return skip_string();
+      skip_string();
+      break;
     case '{':
-      return read_object([&](std::string_view) { skip_value(); });
+      for (begin_object(); next_key(key_);) skip();
+      break;
     case '[':
-      return read_array([&] { skip_value(); });
+      for (begin_array(); next_item();) skip();
+      break;
     case 't':
-      return word("true");
+      word("true");
+      break;
     case 'f':
-      return word("false");
+      word("false");
+      break;
     case 'n':
-      return word("null");
+      word("null");
+      break;
     default:
-      number();
+      number_text();
   }
+  return text_.substr(begin, at_ - begin);
 }
 
-Json JsonCursor::read_value() {
+Json JsonCursor::value() {
   switch (peek()) {
-    case '"': {
-      std::string text;
-      read_string(text);
-      return text;
-    }
+    case '"':
+      return string();
     case '{': {
       Json object = Json::object();
-      read_object([&](std::string_view key) {
-        std::string name(key);
-        object[name] = read_value();
-      });
+      std::string key;
+      for (begin_object(); next_key(key);) object[key] = value();
       return object;
     }
     case '[': {
       Json array = Json::array();
-      read_array([&] { array.push_back(read_value()); });
+      for (begin_array(); next_item();) array.push_back(value());
       return array;
     }
     case 't':
@@ -228,43 +302,11 @@ Json JsonCursor::read_value() {
       return word("null"), Json(nullptr);
     default: {
       // Out of a double's range is the one thing the grammar lets through.
-      Json value = Json::parse(number(), nullptr, false);
-      if (value.is_discarded()) fail("the number is out of range");
-      return value;
+      Json number = Json::parse(number_text(), nullptr, false);
+      if (number.is_discarded()) fail("the number is out of range");
+      return number;
     }
   }
 }
 
-void JsonCursor::read_object(FunctionRef<void(std::string_view)> member) {
-  expect('{');
-  enter();
-  if (peek() != '}') {
-    for (;;) {
-      if (peek() != '"') fail("a key must stand here");
-      key_.clear();
-      read_string(key_);
-      expect(':');
-      member(key_);
-      if (peek() != ',') break;
-      ++at_;
-    }
-  }
-  expect('}');
-  --depth_;
-}
-
-void JsonCursor::read_array(FunctionRef<void()> item) {
-  expect('[');
-  enter();
-  if (peek() != ']') {
-    for (;;) {
-      item();
-      if (peek() != ',') break;
-      ++at_;
-    }
-  }
-  expect(']');
-  --depth_;
-}
-
-}  // namespace hearth::data
+}  // namespace hearth::text

@@ -1,11 +1,11 @@
-#include "hearth/infer/cpu/turns.h"
+#include "hearth/infer/cpu/rotary.h"
 
 #include <algorithm>
 #include <bit>
 
 namespace hearth::infer {
 
-void CpuTurns::grow(long positions) {
+void RotaryTable::grow(long positions) {
   if (positions <= positions_) return;
   constexpr unsigned kLeast = 64;
   const auto rows =
@@ -17,9 +17,9 @@ void CpuTurns::grow(long positions) {
   positions_ = rows;
 }
 
-void CpuTurns::turn(
+void RotaryTable::rotate(
     const kernels::Table& kernels,
-    const TurnedRows& rows,
+    const RotaryRows& rows,
     long begin,
     long end
 ) const noexcept {
