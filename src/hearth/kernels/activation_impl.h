@@ -1,7 +1,7 @@
 #pragma once
-// Each activation as value and slope over F32. T says what the result will be
-// stored as: for Bf16 the sigmoid is the quick one, whose error of 2^-13 is far
-// below what the store rounds away.
+// The activations over F32, each with its value and its derivative. T is the
+// type the result will be stored as: for Bf16 the quick sigmoid serves, whose
+// error of 2^-13 is far below what the store rounds away.
 #include "hearth/kernels/gate.h"
 #include "hearth/kernels/simd/math_impl.h"
 

@@ -15,7 +15,7 @@ struct FactoredGrad {
 };
 
 struct AdafactorArgs {
-  float lr;     // with the clipping of the update's size in it
+  float lr;     // divided by the clipping of the update
   float keep;   // 1 - lr * decay, applied to the weight first
   float beta1;  // of the update's running mean, where there is one
 };

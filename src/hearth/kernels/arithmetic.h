@@ -18,7 +18,8 @@ struct ArithmeticKernels {
   // y += s x
   void (*accumulate_f32)(long n, float s, const float* x, float* y) noexcept;
   void (*accumulate_bf16)(long n, float s, const Bf16* x, float* y) noexcept;
-  // Squares are summed in float32 over runs of 1,024 and those in double.
+  // Squares are summed in float32 within runs of 1,024 elements, and the sums
+  // of the runs in double.
   double (*sum_squares_f32)(long n, const float* x) noexcept;
   double (*sum_squares_bf16)(long n, const Bf16* x) noexcept;
 

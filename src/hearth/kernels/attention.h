@@ -107,9 +107,9 @@ constexpr std::ptrdiff_t attention_decode_partial_floats(
          (a.dim + 2);
 }
 
-// Rows to be kept as int8, each with the scale that brings its largest
+// Rows to be quantised to int8, each with the scale that brings its largest
 // magnitude to 127. A row with a NaN or an infinity gets a scale that is not
-// finite either, so that what it spoils stays visible.
+// finite either, so that results computed from it show it.
 struct AttentionQuantizeArgs {
   AttentionType type = AttentionType::kFloat32;  // of the source; not int8
   const void* from = nullptr;

@@ -1,11 +1,12 @@
 #pragma once
-// Rows of a table by number, and the sum of rows back into it.
+// The embedding: rows of a table gathered by token id, and the gradient, which
+// adds rows to those of the table.
 #include "hearth/kernels/scalar.h"
 
 namespace hearth::kernels {
 
-// Table rows of W, results of Y. Numbers outside [0, rows): the result is NaN,
-// and a gradient goes nowhere.
+// The table has elements of type W, the results of type Y. An id outside
+// [0, rows) gives NaN, and its gradient is dropped.
 template <class W, class Y>
 struct EmbeddingFunctions {
   // y[t] = table[ids[t]] for t in [begin, end).
@@ -21,9 +22,9 @@ struct EmbeddingFunctions {
 };
 template <class Y>
 struct EmbeddingGradFunctions {
-  // grad[ids[t]] += dy[t] for every t in [0, count) whose number leaves the
-  // remainder `part` when divided by `parts`. Parts share no row, and each row
-  // is added to in the order of t.
+  // grad[ids[t]] += dy[t] for every t in [0, count) whose id leaves the
+  // remainder `part` when divided by `parts`. No two parts touch the same row,
+  // so each may be a thread's, and each row is added to in the order of t.
   void (*scatter_add)(
       long rows,
       long dim,

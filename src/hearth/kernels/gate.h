@@ -26,7 +26,7 @@ struct GateArgs {
   float beta;          // silu is z sigmoid(beta z); others ignore it
   const float* alpha;  // null: 1
   bool tanh_value;
-  bool past_caches = false;  // results are too large to be found there again
+  bool past_caches = false;  // y is so large that it is stored past the caches
 };
 
 template <class T>

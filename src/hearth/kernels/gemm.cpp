@@ -19,8 +19,9 @@ double seconds_per_operation(PeakLoop loop, long rounds) {
   return taken.count() / operations;
 }
 
-// Both loops in turn, the best of each: whatever disturbs one round is not
-// taken for the processor. The rates differ by a factor of two or more.
+// Runs both loops alternately and compares the best rate of each, so that a
+// disturbance of one round is not mistaken for the processor's speed. The rates
+// differ by a factor of two or more.
 bool bf16_products_win(const PeakKernels& peak) {
   if (!peak.bf16) return false;
   constexpr int kTurns = 5;

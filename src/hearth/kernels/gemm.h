@@ -87,8 +87,8 @@ constexpr long block_place(long i, long k, long stride) {
 
 struct GemmFamily {
   GemmScalar operand;
-  // Column ranges begin at a multiple of `columns`; `rows` is the height a row
-  // range is best a multiple of; `depth` is the step of packing along k.
+  // Column ranges begin at a multiple of `columns`; row ranges are fastest when
+  // their height is a multiple of `rows`; packing along k goes by `depth`.
   int columns, rows, depth;
   bool reads_blocks;
   std::size_t scratch_bytes;  // per thread, 64-byte aligned

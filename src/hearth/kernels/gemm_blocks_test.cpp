@@ -25,7 +25,7 @@ std::vector<Bf16> some_bf16(long count) {
 }
 
 // Zeros fill up the last blocks of a row of blocks; what lies below the last
-// row is nobody's.
+// row must never be read.
 std::vector<Bf16> in_blocks(
     const std::vector<Bf16>& a,
     long rows,

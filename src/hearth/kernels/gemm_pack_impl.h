@@ -72,9 +72,10 @@ inline void zero_words(Word* p, long n) {
   for (long i = 0; i < n; ++i) p[i] = 0;
 }
 
-// Rows of depth of a row-major source: a few of them, which the first cache
-// holds, into one panel after the other. Panels lie a power of two apart as
-// often as not, so that a row at a time would write to one set of a cache.
+// Packs rows of depth of a row-major source, a few at a time so that the
+// first-level cache holds them, into one panel after the other. Panels are
+// often a power of two apart: packing a single row would write to one set of a
+// cache.
 template <class T>
 void pack_rows_bf16(const GemmPack& g, GemmRange columns, GemmRange depth) {
   const T* source = static_cast<const T*>(g.source);

@@ -1,9 +1,10 @@
 #pragma once
 // What every product has in common: the loops over blocks of rows, groups of
-// columns and blocks of depth, and what becomes of a finished piece of C.
+// columns and blocks of depth, and the epilogue of a finished piece of C, from
+// scale to gate.
 //
 // A block of A is a table of 32-bit words: one fp32, two bf16 or four int8.
-// Sums of a depth that takes several blocks rest in `partial`.
+// Where the depth takes several blocks, `partial` holds the sums between them.
 #include "hearth/kernels/gemm.h"
 #include "hearth/kernels/simd/vec_impl.h"
 
@@ -11,7 +12,8 @@ namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
 using Word = std::uint32_t;
-// Named, never `auto`: that forgets that it may lie anywhere.
+// A word at any address, of memory that has another type. A variable must spell
+// the type out, since `auto` drops both attributes.
 using LooseWord [[gnu::may_alias, gnu::aligned(1)]] = Word;
 using LooseInt [[gnu::may_alias]] = std::int32_t;
 
@@ -63,7 +65,7 @@ HEARTH_INLINE void finish_row(
   }
 }
 
-// The end of a piece in general: any epilogue, any number of columns.
+// Finishes a piece in the general case: any epilogue, any number of columns.
 __attribute__((noinline)) void finish_rows(
     const Sink& s,
     const float* sums,
@@ -99,7 +101,7 @@ __attribute__((noinline)) void finish_rows(
   }
 }
 
-// The gate of rows whose columns are finished.
+// Gates rows whose columns are all finished.
 template <class T>
 void gate_rows_of(const GemmArgs& g, GemmRange rows, GemmRange columns) {
   T* c = static_cast<T*>(g.c) + columns.begin;

@@ -8,7 +8,7 @@ namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
 constexpr int kTileRows = kLanes == 16 ? 12 : kLanes >= 4 ? 6 : 2;
-// Rows 4 KiB apart share a cache set, so a copy is laid out with some to spare.
+// Rows 4 KiB apart share a cache set, so a copy's rows are spaced by some more.
 constexpr long kSpareWords = 16;
 
 // Words of A. By row: word (r, w) lies at row_bytes * r + 4 * w. By word, when
@@ -190,8 +190,8 @@ HEARTH_INLINE void finish_tile(
   finish_rows(s, rest, kPanel, kRows);
 }
 
-// C is wanted when the sums are done, often from memory: asked for when they
-// begin, it is there by then.
+// Prefetches the tile's piece of C when its sums begin: it is needed when they
+// are done, and often has to come from memory.
 template <int kRows>
 HEARTH_INLINE void prefetch_c(const Sink& s) {
   if (!s.last) return;
@@ -245,9 +245,10 @@ __attribute__((noinline)) void tile(
   finish_tile<kRows>(s, sums);
 }
 
-// All rows of a block against one panel, in tiles as tall as they come. The
-// first tile fetches the next panel, `ahead` words on, nearer: a matrix larger
-// than the caches would else make that panel's first tile wait for memory.
+// Multiplies the rows of a block with one panel, as long as kRows of them are
+// left. The first tile of a panel prefetches the next panel, which begins
+// `ahead` words further on: without that the next panel's first tile would wait
+// for memory where B is larger than the caches.
 template <class Step, int kRows, bool kByWord>
 HEARTH_INLINE void tiles_down(
     ABlock& a,
@@ -289,7 +290,8 @@ void multiply_panel(
 constexpr long kBlockRows = 96;
 constexpr long kBlockWords = 1024;
 
-// Few bytes of rows far apart: no processor guesses which come next.
+// Rows are far apart and a few bytes of each are read, which no hardware
+// prefetcher predicts; so rows are prefetched this many ahead.
 constexpr long kAhead = 16;
 HEARTH_INLINE void prefetch_row(const void* p, long bytes) {
   for (long i = 0; i < bytes; i += 64) {

@@ -1,7 +1,7 @@
 #pragma once
-// Rows of logits turned into losses and gradients. Two ways: a running softmax
-// over stretches of a row, for cross-entropy alone, and a whole row at once for
-// every other loss. The products before and after are gemm.h's.
+// Losses of rows of logits and their gradients. There are two ways: a running
+// softmax over stretches of a row, for cross-entropy alone, and a whole row at
+// once for every other loss. The products before and after are gemm.h's.
 #include "hearth/kernels/scalar.h"
 
 namespace hearth::kernels {
@@ -59,10 +59,10 @@ struct LossValue {
 };
 
 struct HeadLossKernels {
-  // Joins n more logits to a row that has `done` of them (a multiple of 32),
-  // and starts with sum = 0. e, where not null, is the whole row's
-  // exponentials, from 32 to the next 32 `step` elements; those before are
-  // scaled when max has to move.
+  // Adds n more logits to a row's softmax, which has `done` of them (a multiple
+  // of 32) and starts with sum = 0. e, where not null, holds the whole row's
+  // exponentials, 32 together and `step` elements from there to the next 32;
+  // those of earlier calls are scaled when max has to move.
   void (*softmax)(
       const float* logits,
       long n,

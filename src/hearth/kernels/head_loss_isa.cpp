@@ -6,8 +6,8 @@ namespace {
 
 constexpr float kHeadroom = 60;
 
-// Calls body(place in e, column, lanes) for columns [0, n) of a row of which 32
-// lie together, `step` elements apart from the next.
+// Calls body(place in e, column, lanes) for columns [0, n) of a row. In e 32 of
+// them lie together, and from there to the next 32 it is `step` elements.
 template <class Body>
 HEARTH_INLINE void each_exponential(long n, long step, const Body& body) {
   constexpr long kTogether = 32;
@@ -21,18 +21,18 @@ HEARTH_INLINE void each_exponential(long n, long step, const Body& body) {
   }
 }
 
-// Exponentials over a footing, as bf16, added to `sum`; returns how far the
-// largest logit is above it, or 0. What is stored as bf16 needs no more than
-// the quick function gives.
+// Writes exp(logit - reference) as bf16, for which the quick function is exact
+// enough, and adds them to `sum`. Returns how far the largest logit is above
+// the reference, or 0.
 float exponentials(
     const float* logits,
     long n,
     Bf16* to,
     long step,
-    float footing,
+    float reference,
     float& sum
 ) {
-  const F32 shift = splat(footing);
+  const F32 shift = splat(reference);
   F32 sums[2] = {zero(), zero()};
   F32 most = zero();
   each_exponential(n, step, [&](long at, long i, auto lanes) {
@@ -54,7 +54,7 @@ void softmax(
     long done,
     SoftmaxRow& row
 ) noexcept {
-  const auto move_footing = [&](float most) {
+  const auto move_reference = [&](float most) {
     const float k = __builtin_expf(row.max - most);
     const F32 by = splat(k);
     if (e) {
@@ -70,7 +70,7 @@ void softmax(
     if (done == 0)
       row.max = most;
     else if (most > row.max + kHeadroom)
-      move_footing(most);
+      move_reference(most);
   }
   if (!e) {
     row.sum += sum_exp(logits, n, row.max, 1.0f);
@@ -80,7 +80,7 @@ void softmax(
   float sum = 0;
   const float above = exponentials(logits, n, to, step, row.max, sum);
   if (above > kHeadroom) {
-    move_footing(row.max + above);
+    move_reference(row.max + above);
     sum = 0;
     exponentials(logits, n, to, step, row.max, sum);
   }
@@ -95,7 +95,8 @@ void cap_row(float* l, long n, float cap) {
 }
 
 // The gradient of a row is a sum of parts that are functions of the logit (and
-// of the teacher's) at each place, some of which are then put right one by one.
+// of the teacher's) at each place; a few places, such as the target's, are
+// corrected one by one afterwards.
 struct Gradient {
   const LossRow& row;
   float cap;
@@ -112,7 +113,8 @@ struct Gradient {
     each_vector(0, row.n, [&](long i, auto lanes) {
       const F32 x = load(l + i, lanes);
       const F32 d = part(i, lanes, x) * slope(x);
-      // Scalar code may not assume that two types never share memory here.
+      // The gradient may lie where the logits do. Where a lane is a plain float
+      // the compiler would assume that two types never share memory.
       if constexpr (kLanes == 1) asm volatile("" ::: "memory");
       if (row.gradient)
         store(row.gradient + i, d, lanes);

@@ -30,7 +30,7 @@ float row_max(const T* x, long n) {
   return m;
 }
 
-// Sum of exp((x - m) * by). Two sums in turn hide the addition's latency.
+// Sum of exp((x - m) * by). Two alternating sums hide the addition's latency.
 template <class T>
 float sum_exp(const T* x, long n, float m, float by) {
   const F32 shift = splat(m), scale_by = splat(by);
@@ -58,7 +58,7 @@ LogSoftmax log_softmax(const T* x, long n, float by) {
   return {by, m * by + __builtin_logf(sum_exp(x, n, m, by))};
 }
 
-// x log-ratio terms: 0 log 0 is 0.
+// p * log_ratio, where 0 log 0 is 0.
 HEARTH_INLINE F32 weighted(F32 p, F32 log_ratio) {
   return select(p == zero(), zero(), p * log_ratio);
 }

@@ -21,7 +21,7 @@ struct NormArgs {
   const float* b;  // null: 0; RMS norm ignores it
   X* h;
   Y* y;
-  bool past_caches = false;  // y is too large to be found there again
+  bool past_caches = false;  // y is so large that it is stored past the caches
 };
 
 template <class X, class Y>

@@ -73,8 +73,8 @@ HEARTH_INLINE Moments moments(long dim, float eps, const X* row) {
   return rms_moments(dim, eps, row);
 }
 
-// A row's last pass finds it in the cache and would leave memory idle: the next
-// row is asked for meanwhile, here and in the gradient.
+// The last pass over a row reads it from the cache and would leave the memory
+// idle, so it prefetches the next row; so does that of the gradient.
 template <bool kCentred, class X, class Y>
 void forward(const NormArgs<X, Y>& a, long begin, long end) noexcept {
   const PastCaches to(a.past_caches, a.y, a.dim);

@@ -1,8 +1,8 @@
 #pragma once
 // Optimiser steps over ranges of a parameter: gradient in, master weight and
 // state updated in place, and the bf16 copy that compute uses refreshed in the
-// same pass. Element-wise but for the block-wise states, so a range may be cut
-// anywhere (there: at multiples of kStateBlock).
+// same pass. Everything is element-wise, so a range may begin anywhere; with
+// 8-bit states, which have a scale for each block, at multiples of kStateBlock.
 #include <cstdint>
 
 #include "hearth/kernels/scalar.h"
@@ -30,8 +30,8 @@ struct LionArgs {
 
 // States of 8 bits, 256 to a block that shares a scale: m is scale * f |f| with
 // f = code / 127 (signed), v is scale * f^4 with f = code / 255. The powers
-// give small values finer steps: what is divided by is sqrt(v), whose code is
-// then a square as m's is.
+// give small values finer steps. v has the fourth power because AdamW divides
+// by sqrt(v), which then goes with the square of its code, as m does.
 inline constexpr long kStateBlock = 256;
 struct State8 {
   std::int8_t* m;

@@ -58,7 +58,7 @@ void adamw(
   });
 }
 
-// The largest value of a block; NaN stays out, as it does in the codes.
+// The largest value of a block. NaN is left out; it has no code either.
 HEARTH_INLINE float block_max(long n, const float* x) {
   F32 top = zero();
   each_vector(0, n, [&](long i, auto lanes) {

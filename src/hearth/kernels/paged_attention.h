@@ -1,9 +1,9 @@
 #pragma once
 // Attention over keys and values that lie in pages, for few queries at a time:
-// what decoding spends its time on besides products. Work is cut into a key
-// head times a chunk of keys; each unit leaves a partial result for every
-// query, and combine() joins them. A query's result depends on its own
-// position and the chunks alone, whoever is asked beside it.
+// what decoding spends its time on besides products. A unit of work is one key
+// head and one chunk of keys; it leaves a partial result for every query, and
+// combine() joins them. A query's result depends on its own position and the
+// chunks alone, not on the queries that are computed beside it.
 //
 // A page holds page_tokens tokens of every layer and key head. The part of one
 // layer and head begins at `offset` and has
@@ -11,7 +11,7 @@
 //           their size), so that one load serves as many tokens as lanes;
 //   values  [page_tokens][dim];
 //   int8 alone: scales of keys, then of values, page_tokens floats each. Its
-//   codes are stored 128 higher than they are.
+//   codes are stored unsigned, 128 above their values.
 #include <cstddef>
 #include <cstdint>
 
@@ -45,7 +45,7 @@ struct PagedKv {
   long page_tokens = 0;
   std::byte* const* pages = nullptr;  // the sequence's, first to last
   std::size_t offset = 0;
-  long page_count = 0;  // pages that may be asked for ahead
+  long page_count = 0;  // pages that may be prefetched
 };
 
 struct PagedAttentionArgs {
@@ -73,8 +73,8 @@ struct PagedAttentionKernels {
       const float* key,
       const float* value
   ) noexcept;
-  // Keys [begin, end) of one chunk; one that every window has passed is not
-  // read.
+  // Keys [begin, end) of one chunk, which is not read where it lies before
+  // every query's window.
   void (*attend)(
       const PagedAttentionArgs&,
       long begin,

@@ -5,9 +5,9 @@
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
-// Scores become weights: hides what a query does not see, takes the maximum
-// and the sum. Keys of the row are begin .. begin + count.
-HEARTH_INLINE void soften(
+// Turns scores into weights of a softmax: masks the keys that a query does not
+// see, and takes the maximum and the sum. The keys are begin .. begin + count.
+HEARTH_INLINE void softmax_weights(
     const PagedAttentionArgs& a,
     long position,
     long begin,
@@ -52,8 +52,10 @@ HEARTH_INLINE void soften(
   *sum = reduce_add(total);
 }
 
-// Weights of tokens [begin, end) times the scales of their values; returns
-// their sum, which is what the codes' offset is weighted with.
+// Multiplies the weights of tokens [begin, end) by the scales of their values.
+// Returns the sum of these products: codes are stored with an offset, which
+// adds offset * sum to every element of the result and is subtracted in the
+// end.
 HEARTH_INLINE float weigh_by_scales(
     const PagedKv& kv,
     long begin,
@@ -103,7 +105,7 @@ HEARTH_INLINE void page_values(
   const std::byte* p = page.values + first * 4;
   const std::ptrdiff_t ahead = later - page.values;
   for (long t = 0; t < tokens; ++t, p += row) {
-    ask_ahead(p + ahead, kWide * kLanes * 4);
+    prefetch(p + ahead, kWide * kLanes * 4);
     F32 x[kWide * kE];
 #pragma GCC unroll 16
     for (int v = 0; v < kWide; ++v) {
@@ -240,7 +242,7 @@ void attend_rows(
   for (int r = 0; r < kRows; ++r) {
     float* at = partial + r * (dim + 2);
     float* row = scores + r * kPagedChunk;
-    soften(a, rows.position[r], begin, end - begin, row, at, at + 1);
+    softmax_weights(a, rows.position[r], begin, end - begin, row, at, at + 1);
     if constexpr (Format::kElements == 4) {
       offset[r] = Format::kOffset * weigh_by_scales(a.kv, begin, end, row);
     }
@@ -255,7 +257,7 @@ void attend_rows(
   }
 }
 
-// What rows leave that see no key of the chunk.
+// The partial results of rows that see no key of the chunk.
 HEARTH_INLINE void see_nothing(long rows, long dim, float* partial) {
   for (long r = 0; r < rows; ++r) {
     partial[r * (dim + 2)] = -__builtin_inff();
@@ -280,7 +282,7 @@ void attend_chunk(
       rows.position[r] = a.first + i;
     }
     float* out = partial + row * (a.kv.dim + 2);
-    // The first row's window is the first to begin.
+    // The first row's window begins before all others.
     if (a.window > 0 && end <= rows.position[0] + 1 - a.window) {
       see_nothing(n, a.kv.dim, out);
       continue;

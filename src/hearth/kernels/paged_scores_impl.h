@@ -25,12 +25,12 @@ HEARTH_INLINE F32 capped(F32 score, float cap) {
   return cap > 0 ? splat(cap) * tanh(score * splat(1 / cap)) : score;
 }
 
-// Pages lie anywhere: no processor guesses which comes next. Keys and values of
-// a page take as many bytes, so while keys are read the values beside them are
-// asked for, and while values are read the keys of the next chunk: memory has
-// as much to do in either half. Into the second cache, as more requests may be
-// under way to it than to the first.
-HEARTH_INLINE void ask_ahead(const std::byte* p, long bytes) {
+// Prefetches into the second-level cache, to which more requests may be under
+// way than to the first. Pages lie anywhere, so no hardware prefetcher predicts
+// the next one. While a page's keys are read its values are prefetched, and
+// while the values are read, the keys of the next chunk: both take as many
+// bytes, so that memory is equally busy in either half.
+HEARTH_INLINE void prefetch(const std::byte* p, long bytes) {
   for (long i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
 }
 
@@ -60,7 +60,7 @@ class WideScorer {
       const long second = both ? kLanes * 4 : 0;
       for (long w = 0; w < words; ++w, p += tokens * 4) {
         const I32 left = load_words(p), right = load_words(p + second);
-        ask_ahead(p + values, 2L * kLanes * 4);
+        prefetch(p + values, 2L * kLanes * 4);
 #pragma GCC unroll 4
         for (int e = 0; e < kE; ++e) {
           const F32 x = Format::element(left, e), y = Format::element(right, e);
@@ -126,7 +126,7 @@ class ByteScorer {
       for (long w = 0; w < words; ++w, p += tokens * 4) {
         const __m512i left = _mm512_loadu_si512(p);
         const __m512i right = _mm512_loadu_si512(p + second);
-        ask_ahead(p + values, 2L * kLanes * 4);
+        prefetch(p + values, 2L * kLanes * 4);
 #pragma GCC unroll 4
         for (int r = 0; r < kRows; ++r) {
           const __m512i h = four(high_[r] + w * 4), l = four(low_[r] + w * 4);

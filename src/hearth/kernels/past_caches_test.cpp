@@ -93,20 +93,20 @@ void norms_agree(const Table& table, long dim) {
 }
 
 template <class T>
-void turns_agree(const Table& table, long head_dim, bool interleaved) {
+void rotations_agree(const Table& table, long head_dim, bool interleaved) {
   constexpr long kHeads = 2;
   const long all = kRows * kHeads * head_dim;
   const Numbers<T> x(all, 1);
-  const Numbers<float> turns(kRows * head_dim, 2);
+  const Numbers<float> cosines(kRows * head_dim, 2);
   const int positions[kRows] = {0, 1, 2, 3, 4, 5};
   const auto run = [&](bool past, const Numbers<T>& out) {
     RopeArgs<T> a{};
     a.heads = kHeads, a.head_dim = head_dim, a.half = head_dim / 2;
     a.interleaved = interleaved, a.x = x.data(), a.y = out.data();
-    a.table = turns.data(), a.table_rows = kRows, a.positions = positions;
+    a.table = cosines.data(), a.table_rows = kRows, a.positions = positions;
     a.token_stride = kHeads * head_dim, a.head_stride = head_dim;
     a.past_caches = past;
-    table.rope->of(out.data()).turn(a, 0, kRows);
+    table.rope->of(out.data()).rotate(a, 0, kRows);
   };
   const Numbers<T> plain(all), past(all);
   run(false, plain), run(true, past);
@@ -121,7 +121,7 @@ void all_agree(const Table& table) {
   }
   for (const long head_dim : {16L, 32L, 64L, 80L, 128L}) {
     for (const bool interleaved : {false, true}) {
-      turns_agree<T>(table, head_dim, interleaved);
+      rotations_agree<T>(table, head_dim, interleaved);
     }
   }
 }

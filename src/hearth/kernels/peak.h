@@ -16,7 +16,7 @@ struct PeakKernels {
   PeakLoop fp32;
   PeakLoop bf16;  // bf16 products summed in fp32
   PeakLoop int8;  // int8 products summed in int32
-  ReadLoop read;  // the memory's side of the roof
+  ReadLoop read;  // the memory bandwidth
 };
 
 }  // namespace hearth::kernels

@@ -12,7 +12,7 @@ bool amx() noexcept;
 bool neon() noexcept;
 
 // Whether CPUID says how large tiles are. Some virtual machines run AMX and
-// hide that, and libraries that ask die of it.
+// hide that, and libraries that rely on CPUID crash there.
 bool tiles_described() noexcept;
 
 }  // namespace hearth::kernels::probe

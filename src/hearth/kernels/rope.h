@@ -19,14 +19,14 @@ struct RopeArgs {
   const int* positions;
   // Head `h` of token `t` starts at x + t * token_stride + h * head_stride.
   long token_stride, head_stride;
-  bool past_caches = false;  // y is too large to be found there again
+  bool past_caches = false;  // y is so large that it is stored past the caches
 };
 
 template <class T>
 struct RopeFunctions {
   // Tokens [begin, end), whose positions are positions[begin] and so on. A
   // position outside the table gives NaN.
-  void (*turn)(const RopeArgs<T>&, long begin, long end) noexcept;
+  void (*rotate)(const RopeArgs<T>&, long begin, long end) noexcept;
 };
 
 struct RopeKernels {

@@ -72,7 +72,7 @@ HEARTH_INLINE void rotate_interleaved(
 }
 
 template <class T>
-void turn(const RopeArgs<T>& a, long begin, long end) noexcept {
+void rotate(const RopeArgs<T>& a, long begin, long end) noexcept {
   const float sign = a.inverse ? -1.0f : 1.0f;
   const F32 signs = pair_signs(sign);
   const long width = 2 * a.half;
@@ -108,6 +108,6 @@ void turn(const RopeArgs<T>& a, long begin, long end) noexcept {
 
 }  // namespace
 
-const RopeKernels rope{.f32 = {turn<float>}, .bf16 = {turn<Bf16>}};
+const RopeKernels rope{.f32 = {rotate<float>}, .bf16 = {rotate<Bf16>}};
 
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -23,7 +23,7 @@ void RotaryTable::rotate(
     long begin,
     long end
 ) const noexcept {
-  kernels.rope->f32.turn(
+  kernels.rope->f32.rotate(
       {.heads = rows.heads,
        .head_dim = rows.head_dim,
        .half = config_->dims / 2,

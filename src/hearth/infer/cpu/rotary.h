@@ -21,7 +21,7 @@ class RotaryTable {
   // The config must outlive it, and not scale by the length in use.
   explicit RotaryTable(const ops::RopeConfig& config) : config_(&config) {}
 
-  // Makes positions below that one known.
+  // Extends the table to all positions below `positions`.
   void grow(long positions);
   void rotate(
       const kernels::Table& kernels,

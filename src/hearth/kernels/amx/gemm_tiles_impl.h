@@ -3,9 +3,10 @@
 // 16 words of depth by 16 columns of B. Four tiles hold a 32x32 piece of C.
 //
 // A block of A is copied once into the order its tiles are read in and stays in
-// the second cache, from where it streams past the first. A stripe of a panel
-// of B (kStripe deep) stays in the first, and the next one is fetched
-// meanwhile. A finished piece is converted while the next one is multiplied.
+// the second-level cache, from where it is streamed past the first. A stripe of
+// a panel of B (kStripe deep) stays in the first, and the next stripe is
+// prefetched meanwhile. A finished piece is converted while the next one is
+// multiplied.
 #include "hearth/kernels/amx/tile_finish_impl.h"
 #include "hearth/kernels/amx/tiles_impl.h"
 
@@ -14,10 +15,10 @@ namespace {
 
 constexpr long kPanelBytes = kPanel * 4;  // one word of depth of a panel
 constexpr long kPieceWords = kPieceRows * kPanel;
-// A block of A holds the whole depth, and of a shallow one many rows, so that a
-// panel of B, once it is there, serves them all. What is deeper comes in blocks
-// of kDeepTiles, with the sums of a group of columns beside them in the second
-// cache.
+// A block of A holds the whole depth, with the more rows the less deep it is,
+// so that a panel of B serves all of them once it is in the cache. A greater
+// depth comes in blocks of kDeepTiles, with the sums of a group of columns
+// beside them in the second-level cache.
 constexpr long kTileBlockBytes = 704 << 10;
 constexpr long kTileBlockRows = 256, kTallBlockRows = 1024;
 constexpr long kTileBlockDepth = kTileBlockBytes / kTileBlockRows / 64;
@@ -50,9 +51,9 @@ struct Int8Tiles {
   }
 };
 
-// What is asked for while a piece is multiplied: the next stripe of B, and the
-// rows of C that the piece will go to. A store to a line that is far away holds
-// up the loads of tiles behind it.
+// What is prefetched while a piece is multiplied: the next stripe of B, and the
+// rows of C that the piece will be stored to, because a store to a line that is
+// not in a cache holds up the tile loads behind it.
 struct Ahead {
   const char* at;
   long lines;  // each step
@@ -71,8 +72,9 @@ struct Ahead {
 };
 
 // One 32x32 (or, kBoth unset, 16x32) piece over tiles of depth that lie one
-// after the other. A is read once a panel and would push B out of the first
-// cache, hence the streaming loads. `rows` of the pending piece go with a step.
+// after the other. A is read once a panel and would push B out of the
+// first-level cache, hence the streaming loads. Each step also converts and
+// stores `rows` rows of the pending piece.
 template <class Kind, bool kBoth>
 HEARTH_INLINE void multiply_tiles(
     const char* a,
@@ -209,7 +211,7 @@ class TileProduct {
   const long c_bytes_;
   const bool past_;
   PendingPiece pending_;
-  int turn_ = 0;
+  int which_ = 0;
   alignas(64) Sum sums_[2][kPieceWords];
 
   static long tallest(long tiles) {
@@ -322,10 +324,11 @@ class TileProduct {
     depth_.each_run(p.from, p.steps, [&](const Run& run, long) {
       runs[count++] = {run.b + p.j / kPanel * run.panel, run.tiles};
     });
-    // A share of the next stripe with each step.
+    // Each step prefetches a share of the next stripe.
     const long lines =
         p.next ? (kPieceRows + shape.pieces - 1) / shape.pieces : 0;
-    // Nothing to sum is no step at all.
+    // Rows of the pending piece that go with a step; without depth there is no
+    // step.
     const long with_step =
         p.steps > 0 ? (kPieceRows - 1 + p.steps) / p.steps : 0;
     for (long t = 0; t < shape.pieces; ++t) {
@@ -370,8 +373,9 @@ class TileProduct {
     _tile_loadd(2, p + 2 * kWords, 64);
     _tile_loadd(3, p + 3 * kWords, 64);
   }
-  // `right` words from a tile to its right neighbour, twice that to the one
-  // below where tiles follow each other, else 16 rows.
+  // Stores the four tiles of sums. From a tile to its right neighbour it is
+  // `right` words; to the one below it is twice that where whole tiles follow
+  // each other (stride is a tile's), and 16 rows where they lie in a matrix.
   HEARTH_INLINE static void put(Sum* p, long stride, long right) {
     const long below = stride == kTile ? 2 * right : kTile * stride;
     _tile_stored(0, p, stride * 4);
@@ -381,8 +385,8 @@ class TileProduct {
   }
   HEARTH_INLINE void close(long i, long j, long rows) {
     pending_.advance(kPieceRows);
-    Sum* sums = sums_[turn_];
-    turn_ ^= 1;
+    Sum* sums = sums_[which_];
+    which_ ^= 1;
     put(sums, kPanel, kTile);
     if constexpr (Kind::kElement == 1) {
       finish_rows(Sink{&g_, i, j, true, true, nullptr, 0}, sums, kPanel, rows);

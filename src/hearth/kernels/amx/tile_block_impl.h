@@ -76,7 +76,7 @@ inline void transpose_tiles(
       const long i = piece * kPieceRows;
       const __mmask64 columns = first_bytes(2 * (height - i));
       const auto row = [&](long k) {
-        // Tiles lie far apart: no processor guesses the next one's.
+        // The rows lie far apart, which no hardware prefetcher predicts.
         _mm_prefetch(at(i, k + kTileDepth), _MM_HINT_T0);
         return _mm512_maskz_loadu_epi8(
             k < depth ? columns : first_bytes(0), at(i, k)

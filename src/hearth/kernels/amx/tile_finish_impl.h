@@ -1,5 +1,5 @@
 #pragma once
-// What becomes of a finished piece of C.
+// Converts and stores finished pieces of C, with their epilogue.
 #include "hearth/kernels/amx/tile_block_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
@@ -55,7 +55,8 @@ struct PendingPiece {
   }
 
  private:
-  // Members are read once: a store may be to anything, for all GCC knows.
+  // Members are read into locals once, because GCC must assume that any store
+  // may change them.
   template <Finish kFinish>
   HEARTH_INLINE void store(long end) const {
     constexpr bool kPast = kFinish == Finish::bf16_past;

@@ -2,8 +2,8 @@
 // The backward pass of one (batch, kv head). Scores are computed transposed,
 // keys by queries, so that probabilities and score gradients are at once the
 // left operands of dv and dk; the same gradients, paired, are the right operand
-// of the transposed dq. Queries go by in chunks, for each of which dq is
-// finished; dk and dv gather over all of them.
+// of the transposed dq. Queries are taken in chunks; a chunk's dq is finished
+// with it, while dk and dv accumulate over all of them.
 #include "hearth/kernels/attention/mask_impl.h"
 #include "hearth/kernels/attention/softmax_impl.h"
 
@@ -23,10 +23,10 @@ float dot_rows_of(const void* x, const void* y, long n) {
   return reduce_add(sum);
 }
 
-// What a query's probabilities and score gradients need, for `size` of which
-// `count` are there: its log-sum-exp in powers of two, and the product of its
-// output with the output's gradient. A query that saw nothing, and padding,
-// must yield no probability.
+// Two terms of each query's probabilities and score gradients: its log-sum-exp
+// in powers of two, and the product of its output with the output's gradient.
+// There are `count` queries and padding up to `size`; padding, and a query that
+// saw nothing, must yield no probability.
 inline void load_row_terms(
     const AttentionGradArgs& g,
     long batch,
@@ -236,7 +236,7 @@ class BackwardUnit {
     );
   }
 
-  // Whether every key of the strip is seen by every query of the columns.
+  // Whether every query of the columns sees every key of the strip.
   bool whole(long key, Stretch at) const {
     return sees_all(a_, ids_, token_ + at.lo, at.hi - at.lo, key, key + kGrain);
   }

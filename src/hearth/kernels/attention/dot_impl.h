@@ -6,7 +6,7 @@
 //   kPair    elements along k that one multiply-add takes at once
 //   kGrain   what counts of queries and keys are padded to
 //   kDimGrain  what the head size is padded to
-//   kDegree  of the polynomial behind exp2, by what Elem can tell apart
+//   kDegree  of the polynomial for exp2, as high as Elem's precision needs
 //   product<How>(m, n, k, a, lda, b, ldb, c, ldc, factor)
 // A is Elem [m][k]; B is Elem [k / kPair][n][kPair]; C is float [m][n]. Leading
 // dimensions count elements of a row of A and C, columns of B. n and k are
@@ -101,7 +101,7 @@ struct VectorDot : Lanes {
   static constexpr int kPair = Lanes::kPair;
   static constexpr int kGrain = 16, kDimGrain = 16 * kPair;
 
-  // What a thread does before its first product and after its last.
+  // Called by a thread before its first product; leave() after its last.
   static void enter() {}
   static void leave() {}
 

@@ -30,7 +30,7 @@ class ForwardBlock {
   }
   std::size_t scratch_bytes() const { return used_; }
 
-  // Names the rows: `tokens` consecutive queries of each of `heads` heads.
+  // Chooses the rows: `tokens` consecutive queries of each of `heads` heads.
   void start(long batch, long head, long heads, long token, long tokens) {
     batch_ = batch;
     kv_head_ = head / (a_.heads / a_.kv_heads);
@@ -161,8 +161,8 @@ class ForwardBlock {
     );
   }
 
-  // Asks for a share of the next step's rows. They lie too far apart for the
-  // processor to foresee, and this one's products leave memory idle.
+  // Prefetches a share of the next step's rows. They lie too far apart for a
+  // hardware prefetcher, and this step's products leave memory idle.
   void fetch() {
     const long end = least(after_.lo + share_, after_.hi);
     const long bytes = a_.dim * item_size(a_.kv_type);
@@ -192,7 +192,7 @@ class ForwardBlock {
     const long n = keys.hi - keys.lo, padded = round_up(n, kGrain);
     const auto rows = [&](const AttentionInput& x) {
       const char* from = address(x, a_.kv_type, batch_, keys.lo, kv_head_);
-      // With few queries the copy would cost more than the stray reads do.
+      // With few queries copying would cost more than reading rows far apart.
       if (count_ <= kGrain) {
         return rows_in_place(
             a_.kv_type, from, x.token, n, a_.dim, rows_, padded, dim_

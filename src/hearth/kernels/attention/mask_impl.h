@@ -1,7 +1,6 @@
 #pragma once
-// Who sees whom: which stretch of keys a run of queries can see, and the
-// reverse; whether all of it is seen; and the marking of what is not. Knows
-// nothing of the scores.
+// The attention mask: which stretch of keys a run of queries can see, and the
+// reverse; whether all of it is seen; and the masking of scores that are not.
 #include "hearth/kernels/attention/pack_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
@@ -23,8 +22,8 @@ inline Stretch widened(Stretch a, long grain) {
 
 constexpr long kUnbounded = 1L << 60;
 
-// Keys that some position of [first, last] sees, segments aside. With the
-// ends exchanged: keys that every one of them sees.
+// Keys that some position of [first, last] sees, without regard to segments.
+// With first and last exchanged: keys that every one of them sees.
 inline Stretch keys_seen(const AttentionArgs& a, long first, long last) {
   const Stretch s{
       a.window > 0 ? first - a.window + 1 : 0, a.causal       ? last + 1
@@ -34,8 +33,8 @@ inline Stretch keys_seen(const AttentionArgs& a, long first, long last) {
   return common(s, {0, a.keys});
 }
 
-// Queries that see some key of [first, last], or with the ends exchanged
-// every one.
+// Queries that see some key of [first, last], or, with first and last
+// exchanged, every one.
 inline Stretch queries_seeing(const AttentionArgs& a, long first, long last) {
   const Stretch s{
       a.causal       ? first
@@ -61,8 +60,8 @@ inline Ids ids_of(const std::int32_t* ids, long n) {
   return r;
 }
 
-// Drops runs of `grain` tokens at either end of s that cannot meet `with`.
-// ids is where token 0 of s's count has its id; n tokens have one.
+// Drops runs of `grain` tokens at either end of s whose ids cannot overlap
+// `with`. ids[0] is the id of token 0 in s's count; n tokens have one.
 inline Stretch trimmed(
     Stretch s,
     long grain,
@@ -91,10 +90,10 @@ struct DocumentIds {
   }
 };
 
-// What `n` queries from `query` on have of a stretch of keys.
+// Which keys of a stretch the `n` queries from `query` on see.
 struct Sight {
   Stretch at;     // counted from the stretch, in multiples of the grain
-  bool mixed;     // more than one document
+  bool mixed;     // whether there is more than one document
   Stretch whole;  // keys that all of the queries see, segments aside
 };
 inline Sight sight_of(
@@ -161,7 +160,7 @@ inline bool sees_all(
   return keys.lo == keys.hi && queries.lo == keys.lo && queries.hi == keys.lo;
 }
 
-// Scores of what is not seen become -inf, in columns `at` of one row whose
+// Sets scores to -inf where a key is not seen, in columns `at` of one row whose
 // column 0 is token `origin`: tokens outside `seen`, and, where ids are given
 // (by token), those with another id.
 inline void mask_row(

@@ -18,7 +18,7 @@ inline long most(long a, long b) {
   return a > b ? a : b;
 }
 
-// Hands out parts of the caller's scratch; with no memory it only counts.
+// Hands out parts of the caller's scratch; without memory it only counts bytes.
 class Carver {
  public:
   explicit Carver(void* memory)
@@ -73,7 +73,7 @@ inline void load_row(const Bf16* src, long n, Bf16* dst) {
 inline void load_row(const signed char* src, long n, float* dst) {
   for (long i = 0; i < n; ++i) dst[i] = static_cast<float>(src[i]);
 }
-// Eight bits fit a bf16 exactly, so its scale can wait.
+// An int8 fits a bf16 exactly, so the scale can be applied later.
 inline void load_row(const signed char* src, long n, Bf16* dst) {
   long i = 0;
 #if defined(__AVX512F__)

@@ -182,7 +182,7 @@ struct Problem {
   }
 };
 
-// What one query of one head comes to, and what it adds to the gradients.
+// The result of one query of one head, and what it adds to the gradients.
 struct Row {
   std::vector<double> p, score;  // p is 0 where the key is not seen
   double lse = -INFINITY;

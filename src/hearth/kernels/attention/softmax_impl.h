@@ -11,8 +11,8 @@ namespace {
 constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.69314718055994531f;
 constexpr float kMinusInf = -__builtin_inff();
 
-// 2^n p for integral n, and 0 where it would be subnormal: those are slow on
-// some processors, and far below what a sum of probabilities can tell.
+// 2^n p for integral n, and 0 where it would be subnormal: subnormals are slow
+// on some processors and too small to matter in a sum of probabilities.
 HEARTH_INLINE F32 scale_normal(F32 p, F32 n) {
 #if defined(__AVX512F__)
   const __mmask16 normal =
@@ -29,8 +29,9 @@ constexpr float kExp2Short[] = {
 };
 
 #if defined(__AVX512F__)
-// Rounds by adding a number so great that only whole ones fit beside it, whose
-// last bits are then n, and puts n into the exponent. Ten instructions.
+// Rounds x to n by adding a number so large that the sum has no room for a
+// fraction and its last bits are n; those are added to the exponent of 2^r with
+// r = x - n. Ten instructions.
 HEARTH_INLINE F32 exp2_short(F32 x) {
   const F32 great = splat(0x1.8p23f), n = x + great;
   const F32 p = polynomial(x - (n - great), kExp2Short);
@@ -77,7 +78,7 @@ inline float exp2_of(float x) {
   return lane[0];
 }
 
-// s becomes cap tanh(s scale / cap).
+// s = cap tanh(s scale / cap)
 inline void cap_row(float* s, long n, float scale_by, float cap) {
   const F32 in = splat(scale_by / cap), out = splat(cap);
   for (long j = 0; j < n; j += kLanes) {
@@ -103,15 +104,15 @@ inline float max_of_row(const float* s, long n) {
   return reduce_max(max(max(m[0], m[1]), max(m[2], m[3])));
 }
 
-// What the rows of a block have gathered so far, in units of the raw score.
+// A row's running maximum, in units of the raw score, and sum.
 struct RowState {
   float max, sum;
 };
 
-// One row's scores, to be multiplied by `unit` into powers of two, become
+// Turns one row's scores, which `unit` scales to powers of two, into
 // probabilities relative to the greatest score so far, each times its weight
-// where weights are given. Returns the factor that brings what was gathered
-// before to the same footing.
+// where weights are given. Returns the factor that rescales what was
+// accumulated before to the same reference.
 template <class Dot, bool kWeighted>
 float softmax_row(
     const float* s,
@@ -123,7 +124,7 @@ float softmax_row(
 ) {
   const float before = state.max, here = max_of_row(s, n);
   const float greatest = here > before ? here : before;
-  // A row that has seen nothing yet has no footing: any finite one will do.
+  // A row that has seen nothing yet may take any finite reference.
   const float base = greatest == kMinusInf ? 0.0f : greatest * unit;
   const F32 u = splat(unit), b = splat(-base);
   F32 sum = zero();
@@ -167,10 +168,10 @@ HEARTH_INLINE void store_slopes(
 }
 #endif
 
-// Two keys' rows over a run of queries: scores s and products dp of the
-// output's gradient with the values become probabilities p and score
-// gradients ds (before the scale). lse is per query, in powers of two, +inf
-// for a query to leave out.
+// For two keys and a run of queries: makes probabilities p and score gradients
+// ds (before the scale) of scores s and of the products dp of the output's
+// gradient with the values. lse is per query, in powers of two, +inf for a
+// query to leave out.
 template <class Dot, bool kCap>
 void gradient_rows(
     const float* const s[2],

@@ -3,11 +3,11 @@
 // Scores are computed transposed, keys by queries, in pieces of 32 by 32:
 // probabilities and score gradients are at once the left operands of dv and dk,
 // and the same gradients, paired, the right one of the transposed dq. Queries
-// go by in chunks, for each of which dq is finished; dk and dv gather over all
-// of them. Every operand lies tile after tile.
+// are taken in chunks; a chunk's dq is finished with it, while dk and dv
+// accumulate over all of them. Every operand lies tile after tile.
 //
-// As forward, the products of the next piece's scores are dealt out among the
-// vector work of this one.
+// As in the forward pass, the products of the next piece's scores are spread
+// among the vector work of this one.
 #include "hearth/kernels/attention/backward_impl.h"
 #include "hearth/kernels/attention/tile_forms_impl.h"
 #include "hearth/kernels/attention/tile_scores_impl.h"
@@ -22,7 +22,7 @@ class TileBackward {
   static constexpr long kBlocks = kQueries / kPiece;  // of a chunk
   static constexpr long kPieces = 4;                  // that dq is summed over
   static constexpr int kPairs = kPiece / 2;
-  static constexpr int kAsks = 4;  // for rows to come, with each piece
+  static constexpr int kPrefetches = 4;  // with each piece
 
  public:
   TileBackward(const AttentionGradArgs& args, void* scratch)
@@ -49,8 +49,7 @@ class TileBackward {
   }
   std::size_t scratch_bytes() const { return used_; }
 
-  // The rows of the kv head after it, where there is one, are asked for
-  // meanwhile.
+  // With `more` it prefetches the rows of the next kv head meanwhile.
   void run(long batch, long kv_head, bool more) {
     batch_ = batch;
     kv_head_ = kv_head;
@@ -61,7 +60,7 @@ class TileBackward {
     for (long h = kv_head * group; h < (kv_head + 1) * group; ++h) {
       for (long token = 0; token < a_.queries; token += kQueries) {
         const bool last = token + kQueries >= a_.queries;
-        soon_.forget();
+        prefetch_.forget();
         if (!last)
           expect_queries(batch, h, token + kQueries);
         else if ((h + 1) % group != 0)
@@ -88,24 +87,24 @@ class TileBackward {
   void expect_queries(long batch, long head, long token) {
     const long n = least(kQueries, a_.queries - token);
     const auto add = [&](const AttentionInput& x) {
-      soon_.add(TokenRows(x, a_, batch, token, head, n));
+      prefetch_.add(TokenRows(x, a_, batch, token, head, n));
     };
     add(out());
     add(g_.dout);
     add(a_.q);
   }
-  // The last rows of this unit, and the first of the next.
+  // Notes the rows to prefetch: the last of this unit, the first of the next.
   void expect_end(bool more) {
     if (more) {
       const bool next_batch = kv_head_ + 1 == a_.kv_heads;
       const long batch = batch_ + (next_batch ? 1 : 0);
       const long kv_head = next_batch ? 0 : kv_head_ + 1;
       expect_queries(batch, kv_head * (a_.heads / a_.kv_heads), 0);
-      soon_.add(TokenRows(a_.v, a_, batch, 0, kv_head, a_.keys));
-      soon_.add(TokenRows(a_.k, a_, batch, 0, kv_head, a_.keys));
+      prefetch_.add(TokenRows(a_.v, a_, batch, 0, kv_head, a_.keys));
+      prefetch_.add(TokenRows(a_.k, a_, batch, 0, kv_head, a_.keys));
     }
     const auto add = [&](const AttentionOutput& x) {
-      soon_.add(row_of(x, batch_, 0, kv_head_), x.token * 2, a_.keys);
+      prefetch_.add(row_of(x, batch_, 0, kv_head_), x.token * 2, a_.keys);
     };
     add(g_.dk);
     add(g_.dv);
@@ -117,7 +116,7 @@ class TileBackward {
   void load_keys() {
     const TokenRows k(a_.k, a_, batch_, 0, kv_head_, a_.keys);
     const TokenRows v(a_.v, a_, batch_, 0, kv_head_, a_.keys);
-    Calm keys, values;
+    Bounded keys, values;
     for (long j = 0; j < a_.keys; j += kPiece) {
       for (long half = j; half < j + kPiece; half += 16) {
         rows_left(k, half, depth_, k_ + half * dim_, keys);
@@ -125,7 +124,7 @@ class TileBackward {
       }
       transposed_rows_left(k, j, depth_, k_transposed_ + j * dim_);
     }
-    calm_keys_ = keys && a_.scale < 0x1p33f;
+    bounded_keys_ = keys && a_.scale < 0x1p33f;
     for (long i = 0; i < padded_keys_ * dim_; i += kLanes) {
       store(dk_ + i, zero());
       store(dv_ + i, zero());
@@ -140,8 +139,10 @@ class TileBackward {
     for (long i = 0; i < kQueries * dim_; i += kLanes) store(dq_ + i, zero());
     const long first = a_.query_offset + token;
     const Stretch keys = keys_seen(a_, first, first + n - 1);
-    soon_.add(row_of(g_.dq, batch_, token, head), g_.dq.token * 2, n);
-    soon_.spread((keys.hi - keys.lo) / kPiece * (n / kPiece) / 2 * kAsks);
+    prefetch_.add(row_of(g_.dq, batch_, token, head), g_.dq.token * 2, n);
+    prefetch_.spread(
+        (keys.hi - keys.lo) / kPiece * (n / kPiece) / 2 * kPrefetches
+    );
     constexpr long kStep = kPieces * kPiece;
     for (long j = keys.lo / kStep * kStep; j < keys.hi; j += kStep) {
       depth_ == 1 ? key_block<1>(j) : key_block<2>(j);
@@ -158,7 +159,7 @@ class TileBackward {
   void load_queries(long head) {
     const TokenRows q(a_.q, a_, batch_, token_, head, count_);
     const TokenRows o(g_.dout, a_, batch_, token_, head, count_);
-    Calm queries, slopes;
+    Bounded queries, slopes;
     for (long i = 0; i < count_; i += kPiece) {
       for (long half = i; half < i + kPiece; half += 16) {
         transposed_rows_right(
@@ -171,7 +172,7 @@ class TileBackward {
       rows_right(q, i, depth_, q_pairs_ + i * dim_);
       rows_right(o, i, depth_, o_pairs_ + i * dim_);
     }
-    calm_ = calm_keys_ && queries;
+    bounded_ = bounded_keys_ && queries;
     load_row_terms(g_, batch_, head, token_, count_, kQueries, lse_, delta_);
   }
 
@@ -265,7 +266,7 @@ class TileBackward {
     }
 
    private:
-    // One product of eight.
+    // One of the eight products.
     template <int kDepth>
     HEARTH_INLINE static void step(int i, const Bf16* left, const Bf16* right) {
       if (i >= 4 * kDepth) return;
@@ -305,20 +306,20 @@ class TileBackward {
   template <int kDepth>
   void weigh(long p, long b, const Beside& beside) {
     if (a_.softcap > 0)
-      calm_ ? slopes_of<kDepth, true, true>(p, b, beside)
-            : slopes_of<kDepth, false, true>(p, b, beside);
+      bounded_ ? slopes_of<kDepth, true, true>(p, b, beside)
+               : slopes_of<kDepth, false, true>(p, b, beside);
     else
-      calm_ ? slopes_of<kDepth, true, false>(p, b, beside)
-            : slopes_of<kDepth, false, false>(p, b, beside);
+      bounded_ ? slopes_of<kDepth, true, false>(p, b, beside)
+               : slopes_of<kDepth, false, false>(p, b, beside);
   }
 
-  // Scores s and products dp of the output's gradient with the values become
-  // probabilities and score gradients (before the scale).
-  template <int kDepth, bool kCalm, bool kCap>
+  // Makes probabilities and score gradients (before the scale) of scores s and
+  // of the products dp of the output's gradient with the values.
+  template <int kDepth, bool kBounded, bool kCap>
   void slopes_of(long p, long b, const Beside& beside) {
     const float* lse = lse_ + b * kPiece;
     const float* delta = delta_ + b * kPiece;
-    const PowerOfTwo<kCalm> power[2] = {
+    const PowerOfTwo<kBounded> power[2] = {
         {unit_, neg(load(lse))}, {unit_, neg(load(lse + kLanes))}
     };
     const F32 shift[2] = {load(delta), load(delta + kLanes)};
@@ -331,7 +332,7 @@ class TileBackward {
 #pragma GCC unroll 16
     for (int i = 0; i < kPairs; ++i) {
       beside.advance<kDepth>(i);
-      if (i % (kPairs / kAsks) == 0) soon_.ask();
+      if (i % (kPairs / kPrefetches) == 0) prefetch_.step();
       __m512i both[2];
       for (int odd = 0; odd < 2; ++odd) {
         const int r = 2 * i + odd;
@@ -439,8 +440,8 @@ class TileBackward {
   std::size_t used_;
   float unit_ = 0;
   DocumentIds ids_;
-  RowsToCome soon_{a_};
-  bool calm_keys_ = true, calm_ = true;
+  RowPrefetch prefetch_{a_};
+  bool bounded_keys_ = true, bounded_ = true;
   Bf16 *k_, *v_, *k_transposed_, *q_columns_, *o_columns_, *q_pairs_, *o_pairs_;
   Bf16 *probabilities_, *slopes_, *slope_pairs_;
   float *dk_, *dv_, *dq_, *scores_, *products_;

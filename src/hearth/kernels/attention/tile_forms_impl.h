@@ -8,7 +8,7 @@
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
-// What four tiles can hold the results of.
+// The largest head size whose results fit into four tiles.
 constexpr long kTileMaxDim = 64;
 constexpr long kTileElements = 512;  // bf16
 constexpr long kTileSums = 256;      // floats
@@ -49,25 +49,25 @@ struct TokenRows {
   }
 };
 
-// Rows that will be wanted soon. They lie too far apart for the processor to
-// foresee, and products leave memory idle, so they are asked for a few at a
-// time meanwhile.
-class RowsToCome {
+// Prefetches rows that are read soon. They lie too far apart for a hardware
+// prefetcher, and products leave memory idle, so step() prefetches a few rows
+// between products.
+class RowPrefetch {
  public:
-  explicit RowsToCome(const AttentionArgs& a) : bytes_(a.dim * 2) {}
+  explicit RowPrefetch(const AttentionArgs& a) : bytes_(a.dim * 2) {}
   void add(const void* rows, long stride, long count) {
     if (count > 0 && used_ < kMost) {
       list_[used_++] = {static_cast<const char*>(rows), stride, count};
     }
   }
   void add(const TokenRows& rows) { add(rows.data, rows.stride, rows.count); }
-  // All of them within so many calls of ask.
+  // Spreads all of them over so many calls of step().
   void spread(long calls) {
     long all = 0;
     for (int i = 0; i < used_; ++i) all += list_[i].left;
     share_ = all / most(calls, 1) + 1;
   }
-  HEARTH_INLINE void ask() {
+  HEARTH_INLINE void step() {
     for (long n = share_; n > 0 && used_ > 0; --n) {
       Rows& r = list_[used_ - 1];
       for (long i = 0; i < bytes_; i += 64) __builtin_prefetch(r.at + i, 0, 2);
@@ -88,9 +88,9 @@ class RowsToCome {
   long bytes_, share_ = 0;
 };
 
-// Whether all rows seen are below 2^33, so that scores of such stay finite.
-// Neither NaN nor infinity is.
-class Calm {
+// Whether all elements of the rows seen are below 2^33 in size, so that the
+// scores of such rows stay finite. NaN and infinity are not.
+class Bounded {
  public:
   HEARTH_INLINE void see(__m512i row) {
     const __m512i size = _mm512_and_si512(row, _mm512_set1_epi16(0x7fff));
@@ -110,12 +110,12 @@ inline void rows_left(
     long i,
     long depth,
     Bf16* to,
-    Calm& calm
+    Bounded& bounded
 ) {
   for (long r = 0; r < 16; ++r, to += 32) {
     for (long d = 0; d < depth; ++d) {
       const __m512i part = rows.part(i + r, d);
-      calm.see(part);
+      bounded.see(part);
       _mm512_store_si512(to + d * kTileElements, part);
     }
   }
@@ -127,13 +127,13 @@ inline void transposed_rows_right(
     long i,
     long depth,
     Bf16* to,
-    Calm& calm
+    Bounded& bounded
 ) {
   alignas(64) char memory[16 * 64];
   for (long d = 0; d < depth; ++d, to += kTileElements) {
     for (long r = 0; r < 16; ++r) {
       const __m512i part = rows.part(i + r, d);
-      calm.see(part);
+      bounded.see(part);
       _mm512_store_si512(memory + r * 64, part);
     }
     transpose_words(memory, 64, to, 64);
@@ -184,8 +184,8 @@ inline char* row_of(
          (batch * x.batch + token * x.token + head * x.head) * 2;
 }
 
-// Sums of 16 tokens, dims by tokens in [2 depth] tiles, times a factor for each
-// token, become `count` rows of bf16.
+// Stores sums of 16 tokens, dims by tokens in [2 depth] tiles, times a factor
+// for each token, as `count` rows of bf16.
 inline void store_transposed(
     const float* sums,
     F32 by,
@@ -194,7 +194,7 @@ inline void store_transposed(
     long stride,
     long count
 ) {
-  // (low, high) of both halves, in turns.
+  // Pairs (low, high), of both halves alternately.
   alignas(64) static constexpr unsigned short kMixed[32] = {
       0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -217,8 +217,8 @@ inline void store_transposed(
   }
 }
 
-// Sums of 16 tokens, tokens by dims in [2 depth] tiles, times a factor, become
-// `count` rows of bf16.
+// Stores sums of 16 tokens, tokens by dims in [2 depth] tiles, times a factor,
+// as `count` rows of bf16.
 inline void store_straight(
     const float* sums,
     float factor,

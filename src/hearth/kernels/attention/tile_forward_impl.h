@@ -1,16 +1,17 @@
 #pragma once
-// The forward pass on tiles for heads of up to 64. Sixteen queries at a time:
-// their sums of values stay in four tiles while keys go by in pieces of 32.
+// The forward pass on tiles for heads of up to 64. It takes sixteen queries at
+// a time: their sums of values stay in four tiles over all pieces of 32 keys.
 // Scores are computed transposed, keys by queries, so that a query is a lane,
 // and the probabilities of a piece are one tile of pairs.
 //
-// Products of tiles take the port of half the vector instructions. A handful of
-// them at once holds up whatever vector work is behind them, so those of the
-// next piece's scores and of the last piece's values are dealt out one by one
-// among this piece's exponentials.
+// Products of tiles occupy the port of half the vector instructions. Several of
+// them in a row hold up the vector work behind them, so those of the next
+// piece's scores and of the last piece's values are spread one by one among
+// this piece's exponentials.
 //
-// Probabilities are relative to a footing that follows the greatest score only
-// when that has grown 2^kSlack times: what was gathered is rarely rescaled.
+// Probabilities are relative to a reference score, which follows the greatest
+// score only when that is kSlack powers of two above it, so that sums are
+// rarely rescaled.
 #include "hearth/kernels/attention/tile_forms_impl.h"
 #include "hearth/kernels/attention/tile_scores_impl.h"
 #include "hearth/kernels/simd/math_impl.h"
@@ -49,8 +50,8 @@ class TileForward {
   }
   std::size_t scratch_bytes() const { return used_; }
 
-  // Up to kMostRows queries of one head. The keys of the head after it, where
-  // there is one, are asked for meanwhile.
+  // Up to kMostRows queries of one head. With `more` it prefetches the keys of
+  // the next head meanwhile.
   void run(long batch, long head, long token, long tokens, bool more) {
     batch_ = batch;
     head_ = head;
@@ -63,8 +64,8 @@ class TileForward {
     const Stretch all = keys_seen(a_, first, first + tokens - 1);
     load_queries(0);
     // Steps begin at multiples of their length, whatever the range of queries,
-    // so that no result depends on how queries were cut. One at least, for
-    // queries that see nothing have results too.
+    // so that no result depends on how queries were cut. There is one step at
+    // least, since queries that see nothing have results too.
     long at = all.lo / kStep * kStep;
     first_step_ = true;
     do {
@@ -86,14 +87,14 @@ class TileForward {
 
  private:
   void load_queries(long s) {
-    Calm calm;
+    Bounded bounded;
     const long n = least(kQueries, count_ - s);
     const TokenRows rows(a_.q, a_, batch_, token_ + s, head_, n);
-    transposed_rows_right(rows, 0, depth_, q_ + s * 32 * depth_, calm);
-    calm_queries_[s / kQueries] = calm;
+    transposed_rows_right(rows, 0, depth_, q_ + s * 32 * depth_, bounded);
+    bounded_queries_[s / kQueries] = bounded;
     store(base_ + s, splat(kMinusInf));
     store(sum_ + s, zero());
-    // The rows after these, and where the results go, will be wanted.
+    // Prefetches the rows after these, and the place of the results.
     const char* next = rows.data + kQueries * rows.stride;
     const char* to = row_of(a_.out, batch_, token_ + s, head_);
     const bool more = s + kQueries < count_;
@@ -117,13 +118,13 @@ class TileForward {
     const long n = keys.hi - keys.lo;
     const TokenRows k(a_.k, a_, batch_, keys.lo, kv_head_, n);
     const TokenRows v(a_.v, a_, batch_, keys.lo, kv_head_, n);
-    Calm calm;
+    Bounded bounded;
     for (long r = 0; r < n; r += kPiece) {
-      rows_left(k, r, depth_, k_ + r * 32 * depth_, calm);
-      rows_left(k, r + 16, depth_, k_ + (r + 16) * 32 * depth_, calm);
+      rows_left(k, r, depth_, k_ + r * 32 * depth_, bounded);
+      rows_left(k, r + 16, depth_, k_ + (r + 16) * 32 * depth_, bounded);
       transposed_rows_left(v, r, depth_, v_ + r * 32 * depth_);
     }
-    calm_keys_ = calm;
+    bounded_keys_ = bounded;
   }
 
   // Queries [s, s + 16) against the keys of one step.
@@ -143,14 +144,14 @@ class TileForward {
       beside.scores = scores_of(at.lo);
       for (int i = 0; i < kPairs; ++i) beside.advance<kDepth>(i);
     }
-    // While the first scores are on their way.
+    // The first scores are being computed meanwhile.
     if (last_step_ && s > 0) finish(s - kQueries);
     if (first_step_ && s + kQueries < count_) load_queries(s + kQueries);
-    Footing f{load(base_ + s), load(sum_ + s)};
-    const bool calm =
-        a_.scale < 0x1p33f && calm_keys_ && calm_queries_[s / kQueries];
+    Reference f{load(base_ + s), load(sum_ + s)};
+    const bool bounded =
+        a_.scale < 0x1p33f && bounded_keys_ && bounded_queries_[s / kQueries];
     for (long r = at.lo; r < at.hi; r += kPiece) {
-      soon_.ask();
+      prefetch_.step();
       float* scores = scores_of(r);
       if (a_.softcap > 0) {
         cap_row(scores, kPiece * kQueries, a_.scale, a_.softcap);
@@ -165,7 +166,7 @@ class TileForward {
       beside.scores = scores_of(r + kPiece);
       const F32 top = top_of(scores) * splat(unit_);
       if (f.is_passed_by(top)) raise<kDepth>(f, top, out, beside);
-      if (calm)
+      if (bounded)
         weigh<kDepth, true>(f, scores, probabilities_of(r), beside);
       else
         weigh<kDepth, false>(f, scores, probabilities_of(r), beside);
@@ -180,7 +181,7 @@ class TileForward {
 
   // What the probabilities of 16 queries are relative to, in powers of two
   // (-inf: nothing seen yet), and their sum.
-  struct Footing {
+  struct Reference {
     F32 base, sum;
     bool is_passed_by(F32 top) const {
       return _mm512_cmp_ps_mask(top.v, (base + splat(kSlack)).v, _CMP_GT_OQ) !=
@@ -191,12 +192,12 @@ class TileForward {
     }
   };
 
-  // The products to be done beside a piece's exponentials. Tiles 0 to 3 gather,
-  // 5 and 6 hold the queries.
+  // The products to be done beside a piece's exponentials. Tiles 0 to 3 hold
+  // the sums, 5 and 6 the queries.
   struct Beside {
     const Bf16* k = nullptr;  // the next piece's keys; null: no such piece
     float* scores = nullptr;
-    const Bf16* v = nullptr;  // of the last piece; null: nothing to gather
+    const Bf16* v = nullptr;  // of the last piece; null: no such piece
     const Bf16* probabilities = nullptr;
 
     // The share of pair `i`: scores in the first half, values in the second.
@@ -287,10 +288,10 @@ class TileForward {
     return max(max(top[0], top[1]), max(top[2], top[3]));
   }
 
-  // What was gathered is brought to the footing of a greater score.
+  // Rescales the sums to the reference of a greater score.
   template <int kDepth>
   [[gnu::noinline]] static void raise(
-      Footing& f,
+      Reference& f,
       F32 top,
       float* out,
       Beside& beside
@@ -309,15 +310,15 @@ class TileForward {
     open<kDepth>(out);
   }
 
-  // Scores become probabilities, in pairs of keys.
-  template <int kDepth, bool kCalm>
+  // Turns scores into probabilities, in pairs of keys.
+  template <int kDepth, bool kBounded>
   HEARTH_INLINE void weigh(
-      Footing& f,
+      Reference& f,
       const float* scores,
       Bf16* to,
       const Beside& beside
   ) const {
-    const PowerOfTwo<kCalm> power(unit_, f.down());
+    const PowerOfTwo<kBounded> power(unit_, f.down());
     F32 even_sum = zero(), odd_sum = zero();
 #pragma GCC unroll 16
     for (int i = 0; i < kPairs; ++i) {
@@ -333,11 +334,11 @@ class TileForward {
 
   // Keys and values that will be packed next.
   void expect(long batch, long kv_head, Stretch keys) {
-    soon_.forget();
+    prefetch_.forget();
     const long n = keys.hi - keys.lo;
-    soon_.add(TokenRows(a_.k, a_, batch, keys.lo, kv_head, n));
-    soon_.add(TokenRows(a_.v, a_, batch, keys.lo, kv_head, n));
-    soon_.spread(n / kPiece * (count_ / kQueries) / 2);
+    prefetch_.add(TokenRows(a_.k, a_, batch, keys.lo, kv_head, n));
+    prefetch_.add(TokenRows(a_.v, a_, batch, keys.lo, kv_head, n));
+    prefetch_.spread(n / kPiece * (count_ / kQueries) / 2);
   }
   void expect_head(long head) {
     const long group = a_.heads / a_.kv_heads;
@@ -373,10 +374,10 @@ class TileForward {
   std::size_t used_;
   float unit_ = 0;
   DocumentIds ids_;
-  RowsToCome soon_{a_};
+  RowPrefetch prefetch_{a_};
   Packed packed_{-1, -1, -1};
   bool first_step_ = true, last_step_ = true;
-  bool calm_keys_ = true, calm_queries_[kMostRows / kQueries];
+  bool bounded_keys_ = true, bounded_queries_[kMostRows / kQueries];
   Bf16 *q_, *k_, *v_, *probabilities_;
   float *out_, *base_, *sum_, *scores_;
 };

@@ -1,5 +1,6 @@
 #pragma once
-// What is done to scores that lie keys by queries, so that a query is a lane.
+// Exponentials and masking of scores that lie keys by queries, so that a query
+// is a lane.
 #include "hearth/kernels/attention/mask_impl.h"
 #include "hearth/kernels/attention/softmax_impl.h"
 
@@ -10,7 +11,7 @@ namespace {
 // has the exponent in its high bits and, below them, what is left for the
 // polynomial in [1, 2), which is 1 at 1 and below 2 elsewhere. Two instructions
 // fewer than exp2, relative error 3e-6; 0 from -inf, but also from NaN.
-template <bool kCalm>
+template <bool kBounded>
 struct PowerOfTwo {
   F32 unit, down;
   PowerOfTwo(float by, F32 shift)
@@ -45,8 +46,8 @@ struct PowerOfTwo<false> {
   }
 };
 
-// Probabilities of two keys as pairs. To nearest, halves up: two
-// instructions fewer a pair than to even.
+// Stores the probabilities of two keys as pairs of bf16. They are rounded to
+// nearest, ties upwards: two instructions fewer a pair than ties to even.
 HEARTH_INLINE void store_pair(Bf16* to, F32 even, F32 odd) {
   const __m512i half = _mm512_set1_epi32(0x8000);
   const __m512i low = _mm512_srli_epi32(
@@ -58,8 +59,8 @@ HEARTH_INLINE void store_pair(Bf16* to, F32 even, F32 odd) {
   _mm512_store_si512(to, _mm512_ternarylogic_epi32(high, upper, low, 0xea));
 }
 
-// Scores of a key with 16 queries from `query` on become -inf where it is not
-// seen.
+// Sets the scores of a key to -inf for those of 16 queries from `query` on that
+// do not see it.
 HEARTH_INLINE void hide_unseen(
     const AttentionArgs& a,
     const DocumentIds& ids,

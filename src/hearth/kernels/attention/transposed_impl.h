@@ -2,8 +2,9 @@
 // The forward pass on tiles, over bf16 keys and values. Scores are computed
 // transposed, keys by queries, so that a query is a lane: neither its maximum
 // nor its sum needs a reduction, and probabilities leave as the pairs that the
-// product with the values (transposed too) reads. Queries go by in strips of
-// 32, whose scores stay in the first cache from one product to the next.
+// product with the values (transposed too) reads. Queries are taken in strips
+// of 32, whose scores stay in the first-level cache from one product to the
+// next.
 #include "hearth/kernels/attention/tile_scores_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
@@ -131,8 +132,9 @@ class TransposedForward {
     top[1] = max(b, d);
   }
 
-  // Scores of a strip become probabilities relative to the greatest so far, in
-  // pairs of keys; what was gathered before is brought to the same footing.
+  // Turns the scores of a strip into probabilities relative to the greatest so
+  // far, in pairs of keys, and rescales what was accumulated before to the same
+  // reference.
   void weigh(Stretch at, long s, const F32 top[2]) {
     const F32 unit = splat(unit_);
     F32 down[2], sum[2] = {zero(), zero()};
@@ -188,8 +190,8 @@ class TransposedForward {
     );
   }
 
-  // Asks for a share of the next step's rows, which lie too far apart for the
-  // processor to foresee.
+  // Prefetches a share of the next step's rows, which lie too far apart for a
+  // hardware prefetcher.
   void fetch() {
     const long share = kKeys * kStrip / round_up(count_, kStrip);
     const long end = least(next_.lo + share, next_.hi);
@@ -237,7 +239,7 @@ class TransposedForward {
   Stretch next_{};
   Bf16 *q_, *rows_, *k_, *pairs_, *v_, *probabilities_;
   float *out_, *scores_;
-  bool fresh_[kStrips];  // strips that have gathered nothing yet
+  bool fresh_[kStrips];  // strips that have accumulated nothing yet
   alignas(64) float max_[kRows];
   alignas(64) float sum_[kRows];
   alignas(64) float factor_[kStrip];

@@ -5,8 +5,8 @@
 // tiles' order a block of rows at a time. A unit of columns is one tile product
 // deep: 32 rows by 32 outputs are four tiles, whose int32 sums are scaled and
 // added in fp32 by the vector unit, a batch of units at a time, while the next
-// batch's products run. In the vector tiles' order, so results are the same
-// bits.
+// batch's products run. They are added in the order in which the vector kernels
+// add them, so that results have the same bits.
 #include <immintrin.h>
 
 #include "hearth/kernels/quant/matmul_impl.h"
@@ -165,19 +165,19 @@ class AmxBlock {
   void products(long first, long end) {
     UnitBatch before{sums_[1], 0, 0};
     const long tile = 16 * kA * l_.unit;
-    for (long u = first, turn = 0; u < end; u += kBatch, turn ^= 1) {
+    for (long u = first, which = 0; u < end; u += kBatch, which ^= 1) {
       const int count = static_cast<int>(end - u < kBatch ? end - u : kBatch);
       for (int i = 0; i < kBatch; ++i) {
         if (i < count) {
           const long at = (u + i) * l_.unit * kRows;
           unit_sums<kA>(
               tiled_ + (u + i) * tile, l_.unit, w_[0].codes + at,
-              w_[1].codes + at, sums_[turn] + i * kSums
+              w_[1].codes + at, sums_[which] + i * kSums
           );
         }
         add_rows<kStarts>(before, i * (16 / kBatch) * kA, 16 / kBatch * kA);
       }
-      before = {sums_[turn], u, count};
+      before = {sums_[which], u, count};
     }
     add_rows<kStarts>(before, 0, 16 * kA);
   }
@@ -266,7 +266,7 @@ inline void amx_panels(
   each_block([&](auto&& block, long r) { block.finish(y, r, panel); });
 }
 
-// What is left below 16 rows: the vector unit's tiles.
+// The last rows, fewer than 16, by the vector kernels.
 inline void last_rows(
     const PackedLayout& l,
     const PanelView (&w)[2],
@@ -277,7 +277,7 @@ inline void last_rows(
     long panel
 ) {
   if (row == rows) return;
-  AskAhead nothing(nullptr, 0, 1);
+  PanelPrefetch nothing(nullptr, 0, 1);
   if (l.format.bits == 8) {
     tile_rows<kTileRows, 2, true>(l, w, x, row, rows, y, panel, nothing);
   } else {

@@ -8,15 +8,16 @@
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
-// What a tile needs of one panel: bytes or planes of codes, fp32 scales.
+// What a tile needs of one panel: its codes, as bytes or bit planes, and its
+// scales and minima in fp32.
 struct PanelView {
   const std::uint8_t* codes;
   const float *scale, *min;
 };
 
-// Asks for panels some way ahead of their use, every line once and in the order
-// they lie in: codes, then scales, then the next panel's codes. Scales asked
-// for apart, or twice, cost an AMD Zen 5 a third of its memory's rate.
+// Prefetches panels some way ahead of their use, every line once and in the
+// order of memory: codes, then scales, then the next panel's codes. Prefetching
+// scales apart, or twice, cost an AMD Zen 5 a third of its memory bandwidth.
 class PanelStream {
  public:
   PanelStream(
@@ -43,8 +44,8 @@ class PanelStream {
  private:
   static constexpr long kAhead = 8192;
   const std::uint8_t *at_, *end_;
-  // Bytes of scales behind a panel's codes; a line of them is asked for
-  // whenever the chunks' shares of them make one.
+  // Bytes of scales behind a panel's codes. A line of them is prefetched
+  // whenever the chunks' shares of them add up to one.
   long tail_, line_share_, owed_ = 0;
 
   inline void line() {
@@ -53,9 +54,9 @@ class PanelStream {
   }
 };
 
-// Activations unit by unit, the rows of one side by side, so that few pointers
-// run through them: codes in chunks of 32 columns. Of one row it is what it
-// was.
+// Activations with the rows of each unit side by side (codes: of each chunk of
+// 32 columns), so that one pointer walks through all rows. For a single row
+// that is the order it has anyway.
 struct UnitRows {
   const std::int8_t* codes;
   const float* scales;
@@ -63,7 +64,7 @@ struct UnitRows {
   const float* sums;  // row after row
 };
 
-// Rows that are not there are the last one again.
+// Rows beyond the last one repeat it.
 template <int kR>
 inline UnitRows lay_side_by_side(
     const PackedLayout& l,
@@ -94,16 +95,17 @@ inline UnitRows lay_side_by_side(
   return {codes, scales, starts, sums};
 }
 
-// Whether a panel's scales are fp16, one for each chunk and nothing else: what
-// decoding mostly meets. They are widened where they are used.
+// Whether a panel's scales are fp16, one for each chunk, and there are no
+// minima: the usual case when decoding. Such scales are widened where they are
+// used.
 inline bool half_scales(const PackedLayout& l) {
   return l.format.scale == ScaleType::kF16 && !l.has_min && l.group == kChunk &&
          l.unit == kChunk;
 }
 
-// The fp32 sums of kR rows over one panel. In the order of the tiles, so that a
-// row's result does not depend on how many rows there are. Scales were read to
-// fp32 before, or with kHalf lie behind the codes.
+// The fp32 sums of kR rows over one panel, added in the order in which tiles
+// add them, so that a row's result does not depend on how many rows there are.
+// Scales were widened to fp32 before; with kHalf they lie behind the codes.
 template <int kR, int kBits, bool kHalf>
 inline void few_rows(
     const PackedLayout& l,
@@ -252,8 +254,9 @@ inline void few_rows_panels(
   });
 }
 
-// Whether there were few enough: 1, 2, 4, 8 rows at a time, since every number
-// is code of its own. The scratch is that of two opened panels.
+// Runs the product where there are few enough rows, and returns whether it did.
+// It takes 1, 2, 4 or 8 rows at a time, not any number, since each number is an
+// instantiation of its own. The scratch is that of two opened panels.
 template <int kR = kFewRows>
 inline bool few_rows_product(
     const PackedLayout& l,

@@ -12,7 +12,8 @@
 namespace hearth::kernels {
 namespace {
 
-// A kind's place among GGUF's blocks: they follow each other in both lists.
+// The index of a kind among GGUF's blocks, which follow one another in the same
+// order in both lists.
 constexpr auto kFirstBlock = static_cast<std::size_t>(QuantKind::kQ8_0);
 static_assert(
     static_cast<std::size_t>(QuantKind::kQ6_K) + 1 - kFirstBlock ==

@@ -1,16 +1,16 @@
 #pragma once
-// Quantising a block of 256 weights to Q4_K, Q5_K or Q6_K. Each sub-block's
-// scale (and minimum) is sought over a few stretches of the code range; for
-// each the codes are rounded and the least-squares scale for those codes is
-// taken, and the stretch of least squared error wins. Then the sub-blocks'
-// scales are themselves rounded, and the codes rounded again for what was
-// stored.
+// Quantising a block of 256 weights to Q4_K, Q5_K or Q6_K. For each sub-block a
+// few candidate scales are tried, as if its range took one code more or less:
+// codes are rounded to each, the least-squares scale (and minimum) for those
+// codes is computed, and the candidate with the least squared error wins. Then
+// the sub-blocks' scales are themselves rounded, and the codes rounded again to
+// what was stored.
 #include "hearth/kernels/quant/quantize_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
-constexpr int kTries = 21;  // stretches from -1 to +1 code in steps of 0.1
+constexpr int kTries = 21;  // candidates, from -1 to +1 code in steps of 0.1
 constexpr int kMiddleTry = kTries / 2;
 
 struct Fit {

@@ -34,15 +34,16 @@ struct QuantActivations {
   float* sums = nullptr;           // rows x groups, only where has_min
 };
 
-// Rows of activations that tiles take at a time: what a second-level cache
-// holds beside the weights.
+// Rows of activations that tiles take at a time: as many as a second-level
+// cache holds beside the weights.
 constexpr long quant_row_block(long columns) {
   const long rows = (1L << 20) / columns / 32 * 32;
   return rows < 32 ? 32 : rows > 256 ? 256 : rows;
 }
 
-// A matrix of fp32 or bf16, ld elements from row to row. A result gets the
-// bias of its column, and with `adds`, which is for fp32 alone, what is there.
+// A matrix of fp32 or bf16, ld elements from row to row. To a result the bias
+// of its column is added and, with `adds`, which is for fp32 alone, what the
+// matrix held before.
 struct QuantMatrix {
   void* data = nullptr;
   long ld = 0;

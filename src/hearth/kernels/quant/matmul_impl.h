@@ -5,11 +5,12 @@
 namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
-// Brings what is opened next to the second cache, a share with each unit of
-// what is multiplied now: memory and the vector unit work side by side.
-class AskAhead {
+// Prefetches the panels that are opened next into the second-level cache, a
+// share with each unit that is multiplied now, so that memory and the vector
+// unit work side by side.
+class PanelPrefetch {
  public:
-  AskAhead(const std::uint8_t* at, std::size_t bytes, long units)
+  PanelPrefetch(const std::uint8_t* at, std::size_t bytes, long units)
       : at_(at),
         end_(at + bytes),
         step_((static_cast<long>(bytes) / 64 + units) / units * 64) {}
@@ -23,15 +24,15 @@ class AskAhead {
   long step_;
 };
 
-// kR rows of activations by kP panels over all columns, from bytes. Sums stay
-// in registers: int32 within a unit, fp32 across.
+// kR rows of activations by kP panels over all columns, whose codes are bytes.
+// Sums stay in registers: int32 within a unit, fp32 across.
 template <int kR, int kP, bool kFull>
 inline void tile(
     const PackedLayout& l,
     const PanelView* w,
     const QuantActivations& x,
     long row,
-    AskAhead& ahead,
+    PanelPrefetch& ahead,
     Floats (&f)[kR][kP]
 ) {
   const long units = l.columns / l.unit, per_group = l.group / l.unit;
@@ -101,7 +102,7 @@ inline void tile_rows(
     long rows,
     const QuantMatrix& y,
     long panel,
-    AskAhead& ahead
+    PanelPrefetch& ahead
 ) {
   for (; row + kR <= rows; row += kR) {
     Floats f[kR][kP];
@@ -119,7 +120,8 @@ inline void tile_rows(
   }
 }
 
-// A panel as tiles want it; codes and scales go to scratch where they must.
+// A panel as tiles read it. Codes and scales are widened into scratch unless
+// they can be used in place.
 inline PanelView open_panel(
     const PackedLayout& l,
     const std::uint8_t* panel,
@@ -136,7 +138,8 @@ inline PanelView open_panel(
   return {bytes, scale, min};
 }
 
-// Scratch of one opened panel; matmul.cpp reckons the same.
+// Scratch of one opened panel; thread_scratch() of product.cpp computes the
+// same.
 inline std::size_t panel_scratch(const PackedLayout& l) {
   return static_cast<std::size_t>(l.groups * kRows * 8 + l.columns * kRows);
 }
@@ -160,7 +163,7 @@ inline void panels_product(
         scratch + static_cast<std::size_t>(p) * panel_scratch(l)
     );
   }
-  AskAhead ahead(
+  PanelPrefetch ahead(
       packed + static_cast<std::size_t>(panel + kP) * l.panel_bytes,
       static_cast<std::size_t>(left < kP ? left : kP) * l.panel_bytes,
       l.columns / l.unit

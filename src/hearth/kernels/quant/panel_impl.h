@@ -76,7 +76,7 @@ inline void read_scales(
     float* min
 ) {
   if (l.format.scale == ScaleType::kF16 && !l.has_min && l.group == 32) {
-    // What decoding mostly meets, without questions.
+    // The usual case when decoding, without a branch for each group.
     const std::uint8_t* from = panel + l.code_bytes;
     for (long i = 0; i < l.groups * kRows; i += kRows) {
       store_floats(scale + i, load_f16(from + 2 * i));

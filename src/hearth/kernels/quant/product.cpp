@@ -72,8 +72,8 @@ Rows rows_at(const QuantFormat& f, long cols, const Spans& s, std::size_t row) {
   };
 }
 
-// What int8 or exact want of one thread: two panels opened, and for int8 a
-// block of activations in the order of tiles.
+// Scratch of one thread: a panel in fp32 for exact products; for int8 two
+// opened panels and a block of activations in the order of tiles.
 std::size_t thread_scratch(
     const PackedLayout& l,
     long rows,

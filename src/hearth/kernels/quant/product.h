@@ -1,6 +1,7 @@
 #pragma once
-// The quantised products as callers use them: sizes checked, scratch reckoned,
-// work shared out over a pool. Results do not depend on the pool's size.
+// The quantised products as callers use them: sizes are checked, scratch is
+// counted and work is shared out over a pool. Results do not depend on the
+// pool's size.
 #include <cstddef>
 #include <span>
 

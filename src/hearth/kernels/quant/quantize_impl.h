@@ -59,8 +59,8 @@ inline float clamp(float x, float lo, float hi) {
   return x > hi ? hi : x;
 }
 
-// As mx::quantize: the scale is nudged so that the edge of larger magnitude
-// and zero are both codes.
+// As mx::quantize: the scale is adjusted so that the edge of larger magnitude
+// and zero both have a code.
 inline void affine_group(
     const float* w,
     int n,
@@ -120,7 +120,7 @@ inline float symmetric_scale(const float* w, long n, int bits) {
   return (lo > hi ? lo : hi) / static_cast<float>((1 << (bits - 1)) - 1);
 }
 
-// 1 / d, or 0 where that is no number: such a block is all zero in fp16.
+// 1 / d, or 0 where that is not finite: such a block is all zero in fp16.
 inline float inverse(float d) {
   return absolute(d) < 1.2e-38f ? 0.0f : 1 / d;
 }

@@ -1,8 +1,8 @@
 #pragma once
-// Panels as the dense bf16 products read them: for every pair of columns one
-// word a row, `columns` rows (a dense panel's columns) side by side. A prompt's
-// many rows are multiplied so: weights are rounded to bf16 and nothing else is,
-// and where tiles are, they run.
+// Widens quantised panels to the layout that the dense bf16 products read: for
+// every pair of columns one word a row, `columns` rows (a dense panel's
+// columns) side by side. A long prompt is multiplied this way: only weights are
+// rounded, to bf16, and AMX tiles run where there are any.
 #include "hearth/kernels/quant/panel_impl.h"
 
 namespace hearth::kernels::HEARTH_ISA {

@@ -42,7 +42,8 @@ namespace hearth::kernels::HEARTH_ISA {
 namespace {
 
 #if !defined(__AVX2__)
-// Elsewhere processors find out by themselves that whole lines are written.
+// An ordinary store: other processors notice by themselves when whole lines are
+// written.
 template <class T>
 HEARTH_INLINE void store_past(T* p, F32 x) {
   store(p, x);
@@ -106,11 +107,12 @@ HEARTH_INLINE void store(T* p, F32 x, Part part) {
   store(p, x, part.n);
 }
 
-// Results larger than the caches: a line that is stored into them is read from
-// memory first, one that is stored past them is not.
+// How results are stored that are larger than the caches. A cache line that is
+// written in the usual way is read from memory first; one that is stored past
+// the caches is not.
 class PastCaches {
  public:
-  // `wanted`, where rows so far apart are aligned.
+  // Past the caches where that is wanted and every row begins at a line.
   template <class T>
   PastCaches(bool wanted, const T* rows, long stride)
       : on_(wanted && kLanes > 1 &&
@@ -118,7 +120,7 @@ class PastCaches {
              static_cast<std::uintptr_t>(stride) * sizeof(T)) %
                     64 ==
                 0) {}
-  // Until then another thread may not see what was stored.
+  // A fence: before it another thread may not see what was stored.
   HEARTH_INLINE ~PastCaches() {
     if (on_) end_of_stores_past();
   }

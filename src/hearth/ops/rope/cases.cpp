@@ -1,4 +1,4 @@
-// Sizes are {batch, length, heads, head_dim, turned dims}.
+// Sizes are {batch, length, heads, head_dim, rotated dims}.
 #include "hearth/ops/op_case.h"
 #include "hearth/ops/rope/op.h"
 

@@ -59,7 +59,7 @@ class Rope : public CpuOp {
       e.pool.parallel_for(
           tokens, row_grain(a.token_stride),
           [&](std::size_t begin, std::size_t end) {
-            f.turn(a, static_cast<long>(begin), static_cast<long>(end));
+            f.rotate(a, static_cast<long>(begin), static_cast<long>(end));
           }
       );
     });

@@ -5,19 +5,7 @@
 
 namespace hearth::ops {
 
-mx::array rope_cpu(
-    const mx::array& x,
-    const mx::array& positions,
-    const mx::array& table,
-    RopePairs pairs,
-    mx::StreamOrDevice s
-);
-mx::array rope_gpu(
-    const mx::array& x,
-    const mx::array& positions,
-    const mx::array& table,
-    RopePairs pairs,
-    mx::StreamOrDevice s
-);
+decltype(rope) rope_cpu;
+decltype(rope) rope_gpu;
 
 }  // namespace hearth::ops

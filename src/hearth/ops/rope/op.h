@@ -12,7 +12,7 @@ enum class RopePairs { halves, interleaved };
 // x [batch, length, heads, head_dim], float32 or bfloat16, turned by the rows
 // of `table` (see rope_table) that `positions`, int32 [batch, length] or
 // [length], name. Elements of a head beyond the table's width pass unchanged.
-// A position outside the table gives NaN. The gradient is the turn back.
+// A position outside the table gives NaN. The gradient is the rotation back.
 mx::array rope(
     const mx::array& x,
     const mx::array& positions,

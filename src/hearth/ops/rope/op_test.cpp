@@ -32,7 +32,7 @@ TEST(RopeFrequencies, PlainAndLinear) {
 }
 
 // Up to the trained length nothing changes; at factor times the length the
-// slowest pair makes the same turn as plain rope at the trained length, to the
+// slowest pair is rotated as far as by plain rope at the trained length, to the
 // offset of one that the formula has.
 TEST(RopeFrequencies, DynamicKeepsShortAndStretchesLong) {
   auto c = config(RopeScaling::dynamic, 2);
@@ -114,7 +114,7 @@ TEST(Rope, PositionsOutsideTheTableGiveNan) {
   }
 }
 
-// Positions that all rows share, and the turn back after the turn.
+// Positions that all rows share, and the rotation back after the rotation.
 TEST(Rope, AGpuTurnsBackWhatItTurned) {
   const ScopedFace gpu(Face::gpu);
   const auto cpu = mx::StreamOrDevice(mx::Device::cpu);
@@ -122,12 +122,12 @@ TEST(Rope, AGpuTurnsBackWhatItTurned) {
   const auto x =
       mx::random::normal({2, 3, 2, 80}, mx::float32, 0.0f, 1.0f, {}, cpu);
   for (const auto pairs : {RopePairs::halves, RopePairs::interleaved}) {
-    const auto turn = [&](const Arrays& in) {
+    const auto rotate = [&](const Arrays& in) {
       return Arrays{rope(in[0], mx::array({3, 0, 49}), table, pairs, cpu)};
     };
-    const auto y = turn({x})[0];
+    const auto y = rotate({x})[0];
     EXPECT_FALSE(mx::allclose(y, x, 1e-2, 1e-2, false, cpu).item<bool>());
-    const auto back = mx::vjp(turn, {x}, {y}).second[0];
+    const auto back = mx::vjp(rotate, {x}, {y}).second[0];
     EXPECT_TRUE(mx::allclose(back, x, 1e-5, 1e-5, false, cpu).item<bool>());
   }
 }
