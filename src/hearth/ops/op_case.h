@@ -4,8 +4,8 @@
 // face against the reference) and `hearth bench ops`. A primitive that no case
 // lists fails a test.
 //
-// To add an op: write foo_cases.cpp with `std::vector<OpCase> foo_cases()`
-// beside the op and add it to the two lists of op_cases.cpp.
+// To add an op: write ops/foo/cases.cpp with `std::vector<OpCase> foo_cases()`
+// and add it to the two lists of op_cases.cpp.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -119,6 +119,9 @@ mx::array uniform_input(
 );
 // Integers in [0, below), int32.
 mx::array integer_input(const mx::Shape& shape, int below, std::uint64_t seed);
+// A copy of a for run() to update in place: the case's inputs must stay as they
+// are.
+mx::array leaf_input(const mx::array& a);
 // float64 where dtype is float64, else float32: for the inputs an op keeps in
 // full precision whatever its main operand is.
 mx::Dtype at_least_float32(mx::Dtype dtype);

@@ -1,7 +1,9 @@
 // The table of op cases: what each case file offers, joined.
 #include <cmath>
+#include <cstring>
 
 #include "hearth/base/random.h"
+#include "hearth/ops/leaf.h"
 #include "hearth/ops/op_case.h"
 
 namespace hearth::ops {
@@ -10,17 +12,20 @@ namespace hearth::ops {
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> adafactor_cases();
 std::vector<OpCase> arithmetic_cases();
+std::vector<OpCase> attention_cases();
+std::vector<OpCase> batched_linear_cases();
 std::vector<OpCase> dropout_cases();
 std::vector<OpCase> embedding_cases();
-std::vector<OpCase> attention_cases();
+std::vector<OpCase> fake_quant_cases();
 std::vector<OpCase> gate_cases();
 std::vector<OpCase> head_loss_cases();
 std::vector<OpCase> kv_cache_cases();
 std::vector<OpCase> linear_cases();
+std::vector<OpCase> linears_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> optimizer_cases();
+std::vector<OpCase> quantized_linear_cases();
 std::vector<OpCase> rope_cases();
-std::vector<OpCase> quant_cases();
 
 std::span<const OpCase> op_cases() {
   static const std::vector<OpCase> all = [] {
@@ -29,17 +34,20 @@ std::span<const OpCase> op_cases() {
              activation_cases,
              adafactor_cases,
              arithmetic_cases,
+             attention_cases,
+             batched_linear_cases,
              dropout_cases,
              embedding_cases,
-             attention_cases,
+             fake_quant_cases,
              gate_cases,
              head_loss_cases,
              kv_cache_cases,
              linear_cases,
+             linears_cases,
              norm_cases,
              optimizer_cases,
+             quantized_linear_cases,
              rope_cases,
-             quant_cases,
          }) {
       for (auto& c : cases()) joined.push_back(std::move(c));
     }
@@ -117,6 +125,14 @@ mx::array integer_input(const mx::Shape& shape, int below, std::uint64_t seed) {
         r.below(static_cast<std::uint64_t>(below))
     );
   });
+}
+
+mx::array leaf_input(const mx::array& a) {
+  auto source = mx::contiguous(a, false, mx::Device::cpu);
+  source.eval();
+  auto leaf = make_leaf(a.shape(), a.dtype(), MemoryZone::named("op cases"));
+  std::memcpy(leaf.data<char>(), source.data<char>(), source.nbytes());
+  return leaf;
 }
 
 mx::Dtype at_least_float32(mx::Dtype dtype) {

@@ -1,5 +1,5 @@
 // Adafactor as an update rule.
-#include "hearth/ops/adafactor_step/device.h"
+#include "hearth/ops/adafactor_step/gpu.h"
 #include "hearth/optim/update_rule.h"
 
 namespace hearth::optim {
@@ -32,15 +32,12 @@ class AdafactorRule : public UpdateRule {
     ops::adafactor_step(hyper_, step, p, state_);
   }
   ops::Arrays step_graph(
-      const ops::Arrays& before,
-      const mx::array& gradient,
-      const ops::StepScalars& scalars,
-      double decay,
-      mx::StreamOrDevice s
+      const ops::GraphStep& step,
+      double decay
   ) const override {
     ops::Adafactor h = hyper_;
     h.decay = static_cast<float>(decay);
-    return ops::adafactor_device(h, scalars, before, gradient, s);
+    return ops::adafactor_graph(h, step);
   }
 
  private:

@@ -39,15 +39,12 @@ class AdamWRule : public UpdateRule {
     ops::adamw_step(hyper_, step, p, m_, v_);
   }
   ops::Arrays step_graph(
-      const ops::Arrays& before,
-      const mx::array& gradient,
-      const ops::StepScalars& scalars,
-      double decay,
-      mx::StreamOrDevice s
+      const ops::GraphStep& step,
+      double decay
   ) const override {
     ops::AdamW h = hyper_;
     h.decay = static_cast<float>(decay);
-    return ops::adamw_device(h, scalars, before, gradient, s);
+    return ops::adamw_graph(h, step);
   }
 
  private:
@@ -74,15 +71,12 @@ class AdamW8Rule : public UpdateRule {
     ops::adamw8_step(hyper_, step, p, state_);
   }
   ops::Arrays step_graph(
-      const ops::Arrays& before,
-      const mx::array& gradient,
-      const ops::StepScalars& scalars,
-      double decay,
-      mx::StreamOrDevice s
+      const ops::GraphStep& step,
+      double decay
   ) const override {
     ops::AdamW h = hyper_;
     h.decay = static_cast<float>(decay);
-    return ops::adamw8_device(h, scalars, before, gradient, s);
+    return ops::adamw8_graph(h, step);
   }
 
  private:
@@ -114,15 +108,12 @@ class LionRule : public UpdateRule {
     ops::lion_step(hyper_, p, m_);
   }
   ops::Arrays step_graph(
-      const ops::Arrays& before,
-      const mx::array& gradient,
-      const ops::StepScalars& scalars,
-      double decay,
-      mx::StreamOrDevice s
+      const ops::GraphStep& step,
+      double decay
   ) const override {
     ops::Lion h = hyper_;
     h.decay = static_cast<float>(decay);
-    return ops::lion_device(h, scalars, before, gradient, s);
+    return ops::lion_graph(h, step);
   }
 
  private:

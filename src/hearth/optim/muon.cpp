@@ -84,15 +84,12 @@ class MuonRule : public UpdateRule {
     );
   }
   ops::Arrays step_graph(
-      const ops::Arrays& before,
-      const mx::array& gradient,
-      const ops::StepScalars& scalars,
-      double decay,
-      mx::StreamOrDevice s
+      const ops::GraphStep& step,
+      double decay
   ) const override {
     ops::Muon h = hyper_;
     h.decay = static_cast<float>(decay);
-    return ops::muon_device(h, scalars, before, gradient, s);
+    return ops::muon_graph(h, step);
   }
 
  private:
@@ -117,7 +114,7 @@ class MuonRule : public UpdateRule {
     );
     const ops::Arrays before{p.weight, m_};
     ops::run_in_place(
-        "Muon", p, before, step_graph(before, p.gradient, scalars, decay, {})
+        "Muon", p, before, step_graph({before, p.gradient, scalars}, decay)
     );
   }
 };

@@ -49,7 +49,7 @@ ops::Arrays Optimizer::step_graph(
             ? before.begin() + static_cast<std::ptrdiff_t>(at[i + 1])
             : before.end();
     for (mx::array& a : entries_[i].rule->step_graph(
-             {begin, end}, gradients[i], scalars, entries_[i].decay, s
+             {{begin, end}, gradients[i], scalars, s}, entries_[i].decay
          )) {
       after.push_back(std::move(a));
     }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/ops/optimizer_step/device.h"
+#include "hearth/ops/optimizer_step/gpu.h"
 #include "hearth/optim/optim_config.h"
 
 namespace hearth::optim {
@@ -41,11 +41,8 @@ class UpdateRule {
   // parameters into one function: the weight and then state()'s arrays, before
   // the step in and after it out. Nothing is evaluated and nothing changes.
   virtual ops::Arrays step_graph(
-      const ops::Arrays& before,
-      const mx::array& gradient,
-      const ops::StepScalars& scalars,
-      double decay,
-      mx::StreamOrDevice s
+      const ops::GraphStep& step,
+      double decay
   ) const = 0;
 
   // The arrays themselves, in an order that does not change.

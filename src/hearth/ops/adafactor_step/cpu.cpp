@@ -185,7 +185,7 @@ class Step {
 
 }  // namespace
 
-void adafactor_step_kernels(
+void adafactor_step_cpu(
     const Adafactor& hyper,
     long step,
     const Parameter& p,

@@ -45,7 +45,7 @@ void adafactor_step(
   }
   if (p.weight.size() == 0) return;
   if (!on_cpu({})) return adafactor_step_gpu(hyper, step, p, s);
-  adafactor_step_kernels(hyper, step, p, s);
+  adafactor_step_cpu(hyper, step, p, s);
 }
 
 }  // namespace hearth::ops

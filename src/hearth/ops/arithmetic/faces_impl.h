@@ -1,36 +1,19 @@
 #pragma once
 // The forms of the small arithmetic between which op.cpp chooses. It has
 // checked what they are given.
-#include "hearth/base/random.h"
-#include "hearth/ops/op.h"
+#include "hearth/ops/arithmetic/op.h"
 
 namespace hearth::ops {
 
-mx::array add_cpu(const mx::array& a, const mx::array& b, mx::StreamOrDevice s);
-mx::array scale_cpu(
-    const mx::array& x,
-    const mx::array& factor,
-    mx::StreamOrDevice s
-);
-mx::array cast_cpu(const mx::array& x, mx::Dtype dtype, mx::StreamOrDevice s);
-mx::array cast_stochastic_cpu(
-    const mx::array& x,
-    RandomKey key,
-    mx::StreamOrDevice s
-);
-Arrays fork_cpu(const mx::array& x, int n, mx::StreamOrDevice s);
+decltype(add) add_cpu;
+decltype(scale) scale_cpu;
+decltype(cast) cast_cpu;
+decltype(cast_stochastic) cast_stochastic_cpu;
+decltype(fork) fork_cpu;
 
-mx::array add_gpu(const mx::array& a, const mx::array& b, mx::StreamOrDevice s);
-mx::array scale_gpu(
-    const mx::array& x,
-    const mx::array& factor,
-    mx::StreamOrDevice s
-);
-mx::array cast_stochastic_gpu(
-    const mx::array& x,
-    RandomKey key,
-    mx::StreamOrDevice s
-);
-Arrays fork_gpu(const mx::array& x, int n, mx::StreamOrDevice s);
+decltype(add) add_gpu;
+decltype(scale) scale_gpu;
+decltype(cast_stochastic) cast_stochastic_gpu;
+decltype(fork) fork_gpu;
 
 }  // namespace hearth::ops

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstring>
 
-#include "hearth/ops/attention/driver.h"
+#include "hearth/ops/attention/cpu_driver.h"
 #include "hearth/ops/attention/faces_impl.h"
 
 namespace hearth::ops {

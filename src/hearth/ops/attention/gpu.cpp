@@ -2,8 +2,8 @@
 // says who sees whom, and otherwise with as little of a mask as will do.
 #include <mlx/backend/cuda/cuda.h>
 
-#include "hearth/ops/attention/document_codes_impl.h"
-#include "hearth/ops/attention/ways_impl.h"
+#include "hearth/ops/attention/gpu_document_codes_impl.h"
+#include "hearth/ops/attention/gpu_ways_impl.h"
 
 namespace hearth::ops {
 namespace {

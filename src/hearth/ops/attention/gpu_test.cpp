@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/ops/attention/document_codes_impl.h"
-#include "hearth/ops/attention/ways_impl.h"
+#include "hearth/ops/attention/gpu_document_codes_impl.h"
+#include "hearth/ops/attention/gpu_ways_impl.h"
 #include "hearth/ops/op_case_check_impl.h"
 
 namespace hearth::ops {

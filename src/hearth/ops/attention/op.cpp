@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/attention/driver.h"
+#include "hearth/ops/attention/cpu_driver.h"
 #include "hearth/ops/attention/faces_impl.h"
 
 namespace hearth::ops {

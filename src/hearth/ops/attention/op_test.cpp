@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/attention/driver.h"
+#include "hearth/ops/attention/cpu_driver.h"
 #include "hearth/ops/op_case_check_impl.h"
 
 namespace hearth::ops {

@@ -214,7 +214,7 @@ class BatchedLinear : public CpuOp {
 
 }  // namespace
 
-mx::array batched_linear_kernels(
+mx::array batched_linear_cpu(
     const mx::array& x,
     const mx::array& w,
     mx::StreamOrDevice s

@@ -5,15 +5,7 @@
 
 namespace hearth::ops {
 
-mx::array batched_linear_kernels(
-    const mx::array& x,
-    const mx::array& w,
-    mx::StreamOrDevice s
-);
-mx::array batched_linear_gpu(
-    const mx::array& x,
-    const mx::array& w,
-    mx::StreamOrDevice s
-);
+decltype(batched_linear) batched_linear_cpu;
+decltype(batched_linear) batched_linear_gpu;
 
 }  // namespace hearth::ops

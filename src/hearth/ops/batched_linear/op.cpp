@@ -44,7 +44,7 @@ mx::array batched_linear(
     case Face::kernels:
       break;
   }
-  return batched_linear_kernels(x, w, s);
+  return batched_linear_cpu(x, w, s);
 }
 
 }  // namespace hearth::ops

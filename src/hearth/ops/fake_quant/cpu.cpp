@@ -107,7 +107,7 @@ class FakeQuant : public CpuOp {
 
 }  // namespace
 
-mx::array fake_quant_kernels(
+mx::array fake_quant_cpu(
     const mx::array& w,
     const QuantFormat& format,
     mx::StreamOrDevice s

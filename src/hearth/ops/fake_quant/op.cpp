@@ -17,9 +17,9 @@ mx::array fake_quant(
   }
   format.check("ops.fake_quant", w.shape(-1));
   if (w.size() == 0) return w;
-  if (on_cpu(s)) return fake_quant_kernels(w, format, s);
+  if (on_cpu(s)) return fake_quant_cpu(w, format, s);
   if (fake_quant_gpu_has(format)) return fake_quant_gpu(w, format, s);
-  return fake_quant_kernels(w, format, mx::Device::cpu);
+  return fake_quant_cpu(w, format, mx::Device::cpu);
 }
 
 }  // namespace hearth::ops

@@ -6,8 +6,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/ops/gemm.h"
+#include "hearth/ops/head_loss/cpu_chunks.h"
 #include "hearth/ops/head_loss/faces_impl.h"
-#include "hearth/ops/head_loss/kernel_run.h"
 
 namespace hearth::ops {
 namespace {
@@ -234,8 +234,8 @@ class HeadLogProbs : public CpuOp {
     });
   }
 
-  // A cross-entropy whose weights are the upstream values, with the sign
-  // turned: d log p = onehot - p.
+  // A cross-entropy whose weights are the negated upstream values, because
+  // d log p = onehot - p.
   Arrays vjp(
       const Arrays& p,
       const Arrays& ct,
@@ -286,7 +286,7 @@ Arrays common_inputs(
 
 }  // namespace
 
-HeadLoss head_loss_kernels(
+HeadLoss head_loss_cpu(
     const mx::array& h,
     const mx::array& w,
     const mx::array& targets,
@@ -310,7 +310,7 @@ HeadLoss head_loss_kernels(
   return {out[0], out[1], out[2]};
 }
 
-mx::array head_log_probs_kernels(
+mx::array head_log_probs_cpu(
     const mx::array& h,
     const mx::array& w,
     const mx::array& targets,

@@ -6,25 +6,8 @@
 
 namespace hearth::ops {
 
-HeadLoss head_loss_kernels(
-    const mx::array& h,
-    const mx::array& w,
-    const mx::array& targets,
-    const std::optional<mx::array>& weights,
-    const HeadLossOptions& options,
-    const Teacher& teacher,
-    std::shared_ptr<const PackedWeight> packed,
-    mx::StreamOrDevice s
-);
-mx::array head_log_probs_kernels(
-    const mx::array& h,
-    const mx::array& w,
-    const mx::array& targets,
-    float soft_cap,
-    std::shared_ptr<const PackedWeight> packed,
-    const Home& home,
-    mx::StreamOrDevice s
-);
+decltype(head_loss) head_loss_cpu;
+decltype(head_log_probs) head_log_probs_cpu;
 
 // chunk is how many tokens have logits at a time; 0: as many as fit into
 // gpu_chunk_bytes.

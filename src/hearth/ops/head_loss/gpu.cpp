@@ -70,8 +70,8 @@ class HeadLossWithGradients : public PassThrough {
 };
 
 // h, w, targets, log probabilities -> log probabilities. The gradient is a
-// cross-entropy whose weights are the upstream values, with the sign turned, so
-// the chunks run once more.
+// cross-entropy whose weights are the negated upstream values, so the chunks
+// run once more.
 class LogProbsOnGpu : public PassThrough {
  public:
   LogProbsOnGpu(mx::Stream s, LossTerms terms, int chunk)

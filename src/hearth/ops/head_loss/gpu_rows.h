@@ -1,5 +1,5 @@
 #pragma once
-// Rows of logits turned into losses and gradients, as a GPU does it. Logits
+// Losses of rows of logits and their gradients as a GPU computes them. Logits
 // come in the dtype of the product that made them; all else is float32.
 #include <optional>
 

@@ -129,7 +129,7 @@ HeadLoss chosen(
     case Face::kernels:
       break;
   }
-  return head_loss_kernels(
+  return head_loss_cpu(
       h, w, targets, weights, options, teacher, std::move(packed), s
   );
 }
@@ -184,7 +184,7 @@ mx::array head_log_probs(
     case Face::kernels:
       break;
   }
-  return head_log_probs_kernels(
+  return head_log_probs_cpu(
       h, w, targets, soft_cap, std::move(packed), home, s
   );
 }

@@ -10,7 +10,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/ops/gemm.h"
-#include "hearth/ops/head_loss/kernel_run.h"
+#include "hearth/ops/head_loss/cpu_chunks.h"
 #include "hearth/ops/op_case.h"
 
 namespace hearth::ops {
@@ -147,7 +147,7 @@ TEST_F(HeadLossOp, NothingCounts) {
 }
 
 // Logits that grow by hundreds from one stretch of the vocabulary to the next
-// move the running maximum; those of a negative lse turn the z-loss's factor.
+// move the running maximum; those of a negative lse flip the z-loss's sign.
 TEST_F(HeadLossOp, ExtremeLogits) {
   const int vocabulary = 5000, k = 4;
   Problem p(6, vocabulary, k, mx::bfloat16);

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "hearth/base/error.h"
-#include "hearth/ops/attention/driver.h"
+#include "hearth/ops/attention/cpu_driver.h"
 #include "hearth/ops/kv_cache/faces_impl.h"
 
 namespace hearth::ops {

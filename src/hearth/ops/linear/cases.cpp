@@ -1,32 +1,9 @@
 // Sizes are {tokens, n, k}.
-#include <cmath>
-
-#include "hearth/ops/batched_linear/op.h"
-#include "hearth/ops/linears/op.h"
-#include "hearth/ops/op_case.h"
+#include "hearth/ops/linear/cases_impl.h"
+#include "hearth/ops/linear/op.h"
 
 namespace hearth::ops {
 namespace {
-
-double flops(const Size& n) {
-  return 2.0 * n[0] * n[1] * n[2];
-}
-double bytes(const Size& n, mx::Dtype t) {
-  return (double(n[0]) * (n[1] + n[2]) + double(n[1]) * n[2]) *
-         double(mx::size_of(t));
-}
-
-// Weights of the size an initialiser gives them, so that y is of order 1 and
-// one tolerance fits every depth.
-Arrays inputs(const Size& n, mx::Dtype t, std::uint64_t seed, bool bias) {
-  const auto scale = 1.0f / std::sqrt(static_cast<float>(n[2]));
-  Arrays in{
-      normal_input({n[0], n[2]}, t, seed),
-      normal_input({n[1], n[2]}, t, seed + 1, scale)
-  };
-  if (bias) in.push_back(normal_input({n[1]}, at_least_float32(t), seed + 2));
-  return in;
-}
 
 // y = x wᵀ with the weight as it is stored; dx = dy w; dw = dyᵀ x.
 Product forward_product(const Size& n) {
@@ -37,28 +14,6 @@ Product input_gradient_product(const Size& n) {
 }
 Product weight_gradient_product(const Size& n) {
   return {n[1], n[2], n[0], true, false, false};
-}
-
-OpCase base(const char* name, bool bias) {
-  OpCase c;
-  c.name = name;
-  c.primitives = {"Linear", "LinearGrad"};
-  c.sizes = {{3, 5, 4},     {1, 1, 1},      {5, 33, 31},
-             {130, 70, 45}, {33, 100, 600}, {300, 96, 128}};
-  c.inputs = [bias](const Size& n, mx::Dtype t, std::uint64_t seed) {
-    return inputs(n, t, seed, bias);
-  };
-  c.differentiable = bias ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1};
-  // Sums of up to 600 products in float32; then bfloat16's last place.
-  c.float32 = {{1e-5, 1e-5}, {5e-5, 1e-5}};
-  c.bfloat16 = {{1e-3, 5e-3}, {2e-3, 5e-3}};
-  c.forward_work = [](const Size& n, mx::Dtype t) {
-    return Work{bytes(n, t), flops(n)};
-  };
-  c.gradient_work = [](const Size& n, mx::Dtype t) {
-    return Work{2 * bytes(n, t), 2 * flops(n)};
-  };
-  return c;
 }
 
 std::shared_ptr<const PackedWeight> packed(const mx::array& w) {
@@ -75,7 +30,7 @@ std::shared_ptr<const PackedWeight> packed(const mx::array& w) {
 }
 
 OpCase linear_case() {
-  OpCase c = base("linear", false);
+  OpCase c = product_case("linear", false);
   c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
   c.forward_product = forward_product;
   c.run = [](const Arrays& v) { return Arrays{linear(v[0], v[1])}; };
@@ -86,7 +41,7 @@ OpCase linear_case() {
 }
 
 OpCase linear_bias_case() {
-  OpCase c = base("linear_bias", true);
+  OpCase c = product_case("linear_bias", true);
   c.run = [](const Arrays& v) { return Arrays{linear(v[0], v[1], v[2])}; };
   c.reference = [](const Arrays& v) {
     return Arrays{linear_reference(v[0], v[1], v[2])};
@@ -95,9 +50,9 @@ OpCase linear_bias_case() {
 }
 
 OpCase linear_add_case() {
-  OpCase c = base("linear_add", false);
+  OpCase c = product_case("linear_add", false);
   c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
-    Arrays in = inputs(n, t, seed, false);
+    Arrays in = product_inputs(n, t, seed, false);
     in.push_back(normal_input({n[0], n[1]}, t, seed + 3));
     return in;
   };
@@ -132,70 +87,6 @@ OpCase linear_gated_case() {
   return c;
 }
 
-// x; w, a and b of a layer with an adapter; w and bias of one that is half as
-// wide.
-Arrays parts_inputs(const Size& n, mx::Dtype t, std::uint64_t seed) {
-  constexpr int kRank = 3;
-  const auto scale = 1.0f / std::sqrt(static_cast<float>(n[2]));
-  const auto adapter = 1.0f / std::sqrt(static_cast<float>(n[1]));
-  const int half = (n[1] + 1) / 2;
-  return {
-      normal_input({n[0], n[2]}, t, seed),
-      normal_input({n[1], n[2]}, t, seed + 1, scale),
-      normal_input({kRank, n[2]}, t, seed + 2, scale),
-      normal_input({n[1], kRank}, t, seed + 3, adapter),
-      normal_input({half, n[2]}, t, seed + 4, scale),
-      normal_input({half}, at_least_float32(t), seed + 5)
-  };
-}
-std::vector<LinearPart> parts(const Arrays& v) {
-  return {
-      {v[1], {}, nullptr, LowRank{v[2], v[3], 0.5f, nullptr, nullptr}},
-      {v[4], v[5], nullptr, {}}
-  };
-}
-
-OpCase linears_case() {
-  OpCase c = base("linears", false);
-  c.primitives = {"Linears", "LinearGrad"};
-  c.inputs = parts_inputs;
-  c.differentiable = {0, 1, 2, 3, 4, 5};
-  // What the adapter has inside is rounded, forward and back, before 300 rows
-  // of it are summed.
-  c.bfloat16 = {{4e-3, 9e-3}, {1e-1, 9e-3}};
-  c.run = [](const Arrays& v) { return linears(v[0], parts(v)); };
-  c.reference = [](const Arrays& v) {
-    return linears_reference(v[0], parts(v));
-  };
-  c.forward_work = [](const Size& n, mx::Dtype t) {
-    return Work{1.5 * bytes(n, t), 1.5 * flops(n)};
-  };
-  c.gradient_work = [](const Size& n, mx::Dtype t) {
-    return Work{3 * bytes(n, t), 3 * flops(n)};
-  };
-  return c;
-}
-
-// Three products of an odd number of rows, which threads take whole; one of an
-// even number, which is cut among them.
-OpCase batched_linear_case() {
-  OpCase c = base("batched_linear", false);
-  c.primitives = {"BatchedLinear", "BatchedLinearGrad"};
-  c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
-    const auto scale = 1.0f / std::sqrt(static_cast<float>(n[2]));
-    const int batch = n[0] % 2 == 1 ? 3 : 1;
-    return Arrays{
-        normal_input({batch, n[0], n[2]}, t, seed),
-        normal_input({batch, n[1], n[2]}, t, seed + 1, scale)
-    };
-  };
-  c.run = [](const Arrays& v) { return Arrays{batched_linear(v[0], v[1])}; };
-  c.reference = [](const Arrays& v) {
-    return Arrays{batched_linear_reference(v[0], v[1])};
-  };
-  return c;
-}
-
 // Operands of one call as a training step makes it: the weight has a companion,
 // activations are where the last op left them.
 struct StepCall {
@@ -214,7 +105,7 @@ struct StepCall {
 };
 
 OpCase linear_step_case() {
-  OpCase c = base("linear_packed", false);
+  OpCase c = product_case("linear_packed", false);
   c.only_builds = false;
   c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
   c.differentiable = {0};
@@ -248,7 +139,7 @@ OpCase linear_step_case() {
 }
 
 OpCase linear_weight_case() {
-  OpCase c = base("linear_weight", false);
+  OpCase c = product_case("linear_weight", false);
   c.bench_sizes = {{2048, 2048, 2048}, {8192, 1024, 384}, {8192, 384, 1024}};
   c.differentiable = {1};
   c.run = [](const Arrays& v) { return Arrays{linear(v[0], v[1])}; };
@@ -270,7 +161,7 @@ OpCase linear_weight_case() {
 }
 
 OpCase packed_linear_case() {
-  OpCase c = base("linear_packed_alone", true);
+  OpCase c = product_case("linear_packed_alone", true);
   c.primitives = {"PackedLinear"};
   // A weight that only our kernels can read.
   c.has_gpu = false;
@@ -287,9 +178,9 @@ OpCase packed_linear_case() {
 }  // namespace
 
 std::vector<OpCase> linear_cases() {
-  return {linear_case(),       linear_bias_case(),   linear_add_case(),
-          linear_gated_case(), linears_case(),       batched_linear_case(),
-          linear_step_case(),  linear_weight_case(), packed_linear_case()};
+  return {linear_case(),       linear_bias_case(), linear_add_case(),
+          linear_gated_case(), linear_step_case(), linear_weight_case(),
+          packed_linear_case()};
 }
 
 }  // namespace hearth::ops

@@ -144,7 +144,7 @@ mx::array linear_with(
 
 }  // namespace
 
-mx::array linear_kernels(
+mx::array linear_cpu(
     const mx::array& x,
     const mx::array& w,
     const std::optional<mx::array>& bias,
@@ -162,7 +162,7 @@ mx::array linear_kernels(
   );
 }
 
-mx::array linear_add_kernels(
+mx::array linear_add_cpu(
     const mx::array& residual,
     const mx::array& x,
     const mx::array& w,
@@ -176,7 +176,7 @@ mx::array linear_add_kernels(
   );
 }
 
-mx::array linear_gated_kernels(
+mx::array linear_gated_cpu(
     const mx::array& gate,
     const mx::array& x,
     const mx::array& w,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hearth/ops/gradient_home.h"
-#include "hearth/ops/linear/operand.h"
+#include "hearth/ops/linear/cpu_operand.h"
 
 namespace hearth::ops {
 

@@ -6,29 +6,15 @@
 
 namespace hearth::ops {
 
-mx::array linear_kernels(
+mx::array linear_cpu(
     const mx::array& x,
     const mx::array& w,
     const std::optional<mx::array>& bias,
     std::shared_ptr<const PackedWeight> packed,
     mx::StreamOrDevice s
 );
-mx::array linear_add_kernels(
-    const mx::array& residual,
-    const mx::array& x,
-    const mx::array& w,
-    float scale,
-    std::shared_ptr<const PackedWeight> packed,
-    mx::StreamOrDevice s
-);
-mx::array linear_gated_kernels(
-    const mx::array& gate,
-    const mx::array& x,
-    const mx::array& w,
-    Activation act,
-    std::shared_ptr<const PackedWeight> packed,
-    mx::StreamOrDevice s
-);
+decltype(linear_add) linear_add_cpu;
+decltype(linear_gated) linear_gated_cpu;
 
 // On a GPU products run in x's dtype: w is rounded to it, and the gradient of a
 // bfloat16 product is rounded to bfloat16 before it takes w's own dtype.

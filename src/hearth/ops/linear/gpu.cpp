@@ -1,6 +1,6 @@
 // The linear layer as a GPU runs it: MLX's products, in the activations' dtype,
 // with gradients written out. MLX's own gradient of x w^T makes that of w^T and
-// turns it round, and whoever adds it up then copies it.
+// transposes it, and whoever adds it up then copies it.
 #include <mlx/transforms.h>
 
 #include "hearth/ops/linear/faces_impl.h"

@@ -94,7 +94,7 @@ mx::array linear(
     case Face::kernels:
       break;
   }
-  return linear_kernels(x, w, bias, std::move(packed), s);
+  return linear_cpu(x, w, bias, std::move(packed), s);
 }
 
 mx::array linear_add(
@@ -115,7 +115,7 @@ mx::array linear_add(
     case Face::kernels:
       break;
   }
-  return linear_add_kernels(residual, x, w, scale, std::move(packed), s);
+  return linear_add_cpu(residual, x, w, scale, std::move(packed), s);
 }
 
 mx::array linear_gated(
@@ -136,7 +136,7 @@ mx::array linear_gated(
     case Face::kernels:
       break;
   }
-  return linear_gated_kernels(gate, x, w, act, std::move(packed), s);
+  return linear_gated_cpu(gate, x, w, act, std::move(packed), s);
 }
 
 }  // namespace hearth::ops

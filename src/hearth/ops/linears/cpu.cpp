@@ -207,7 +207,7 @@ int columns_of(const LinearPart& part) {
 
 }  // namespace
 
-Arrays linears_kernels(
+Arrays linears_cpu(
     const mx::array& x,
     const std::vector<LinearPart>& parts,
     mx::StreamOrDevice s

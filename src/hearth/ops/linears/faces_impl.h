@@ -5,15 +5,7 @@
 
 namespace hearth::ops {
 
-Arrays linears_kernels(
-    const mx::array& x,
-    const std::vector<LinearPart>& parts,
-    mx::StreamOrDevice s
-);
-Arrays linears_gpu(
-    const mx::array& x,
-    const std::vector<LinearPart>& parts,
-    mx::StreamOrDevice s
-);
+decltype(linears) linears_cpu;
+decltype(linears) linears_gpu;
 
 }  // namespace hearth::ops

@@ -24,7 +24,7 @@ struct PartProducts {
   mx::array like(const mx::array& w, const mx::array& x) const {
     return mx::astype(w, x.dtype(), s);
   }
-  mx::array turned(const mx::array& w, const mx::array& x) const {
+  mx::array transposed(const mx::array& w, const mx::array& x) const {
     return mx::transpose(like(w, x), s);
   }
   mx::array times(const mx::array& a, float factor) const {
@@ -38,12 +38,14 @@ struct PartProducts {
     Arrays out, inner;
     std::size_t at = 1;
     for (const PartLayout& part : parts) {
-      const auto w = turned(in[at++], x);
+      const auto w = transposed(in[at++], x);
       auto y = part.bias ? mx::addmm(like(in[at++], x), x, w, 1, 1, s)
                          : mx::matmul(x, w, s);
       if (part.adapter) {
-        inner.push_back(times(mx::matmul(x, turned(in[at], x), s), part.scale));
-        y = mx::addmm(y, inner.back(), turned(in[at + 1], x), 1, 1, s);
+        inner.push_back(
+            times(mx::matmul(x, transposed(in[at], x), s), part.scale)
+        );
+        y = mx::addmm(y, inner.back(), transposed(in[at + 1], x), 1, 1, s);
         at += 2;
       }
       out.push_back(y);

@@ -8,7 +8,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/ops/gemm.h"
-#include "hearth/ops/linear/operand.h"
+#include "hearth/ops/linear/cpu_operand.h"
 #include "hearth/ops/linears/faces_impl.h"
 
 namespace hearth::ops {
@@ -123,7 +123,7 @@ Arrays linears(
 ) {
   check(x, parts);
   const Face face = face_of(s, x.dtype());
-  if (face == Face::kernels) return linears_kernels(x, parts, s);
+  if (face == Face::kernels) return linears_cpu(x, parts, s);
   require_weights(parts);
   return face == Face::gpu ? linears_gpu(x, parts, s)
                            : linears_reference(x, parts, s);

@@ -116,9 +116,9 @@ TEST_F(LinearsOp, RefusesWhatDoesNotFit) {
   EXPECT_THROW(linears(in.x, {{{}, {}, nullptr, {}}}), UsageError);
   EXPECT_THROW(linears(in.x, {{in.b, {}, nullptr, {}}}), UsageError);
   EXPECT_THROW(linears(in.x, {{in.w, in.x, nullptr, {}}}), UsageError);
-  auto turned = good;
-  turned.adapter = LowRank{in.b, in.a, 1, nullptr, nullptr};
-  EXPECT_THROW(linears(in.x, {turned}), UsageError);
+  auto swapped = good;
+  swapped.adapter = LowRank{in.b, in.a, 1, nullptr, nullptr};
+  EXPECT_THROW(linears(in.x, {swapped}), UsageError);
   // Packed for another dtype, and for another shape.
   const LinearPart alone{{}, {}, pack(in.w), {}};
   EXPECT_THROW(linears(mx::astype(in.x, mx::float32), {alone}), UsageError);

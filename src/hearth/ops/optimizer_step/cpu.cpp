@@ -4,7 +4,7 @@
 
 namespace hearth::ops {
 
-void adamw_step_kernels(
+void adamw_step_cpu(
     const AdamW& hyper,
     long step,
     const Parameter& p,
@@ -18,7 +18,7 @@ void adamw_step_kernels(
   });
 }
 
-void adamw8_step_kernels(
+void adamw8_step_cpu(
     const AdamW& hyper,
     long step,
     const Parameter& p,
@@ -34,7 +34,7 @@ void adamw8_step_kernels(
   });
 }
 
-void lion_step_kernels(const Lion& h, const Parameter& p, mx::array& m) {
+void lion_step_cpu(const Lion& h, const Parameter& p, mx::array& m) {
   const kernels::LionArgs a{h.lr, h.beta1, h.beta2, h.decay};
   float* ms = m.data<float>();
   step_over("Lion", p, [&](auto& f, auto& args, long begin, long end) {
@@ -42,7 +42,7 @@ void lion_step_kernels(const Lion& h, const Parameter& p, mx::array& m) {
   });
 }
 
-void momentum_step_kernels(
+void momentum_step_cpu(
     float mu,
     bool nesterov,
     const mx::array& gradient,

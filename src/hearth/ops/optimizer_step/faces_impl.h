@@ -1,55 +1,37 @@
 #pragma once
-// The two forms that op.h's steps choose among: our kernels (cpu.cpp) and the
-// graphs of device.h run in place (gpu.cpp). The states' sizes are checked
-// already; each checks the parameter.
+// The forms of op.h's steps: our kernels (cpu.cpp) and the graphs of gpu.h run
+// in place (gpu_in_place.cpp), between which op.cpp chooses; each has the
+// signature of its step. The states' sizes are checked already, and each form
+// checks the parameter. Last the definitions (reference.cpp).
 #include "hearth/ops/optimizer_step/op.h"
 
 namespace hearth::ops {
 
-void adamw_step_kernels(
-    const AdamW& hyper,
-    long step,
-    const Parameter& p,
-    mx::array& m,
-    mx::array& v
-);
-void adamw8_step_kernels(
-    const AdamW& hyper,
-    long step,
-    const Parameter& p,
-    AdamW8State& s
-);
-void lion_step_kernels(const Lion& h, const Parameter& p, mx::array& m);
-void momentum_step_kernels(
-    float mu,
-    bool nesterov,
-    const mx::array& gradient,
-    float gradient_scale,
-    mx::array& m,
-    mx::array& update
-);
+decltype(adamw_step) adamw_step_cpu;
+decltype(adamw8_step) adamw8_step_cpu;
+decltype(lion_step) lion_step_cpu;
+decltype(momentum_step) momentum_step_cpu;
 
-void adamw_step_gpu(
-    const AdamW& hyper,
-    long step,
-    const Parameter& p,
-    mx::array& m,
-    mx::array& v
-);
-void adamw8_step_gpu(
-    const AdamW& hyper,
-    long step,
-    const Parameter& p,
-    AdamW8State& s
-);
-void lion_step_gpu(const Lion& h, const Parameter& p, mx::array& m);
-void momentum_step_gpu(
-    float mu,
-    bool nesterov,
-    const mx::array& gradient,
-    float gradient_scale,
-    mx::array& m,
-    mx::array& update
-);
+decltype(adamw_step) adamw_step_gpu;
+decltype(adamw8_step) adamw8_step_gpu;
+decltype(lion_step) lion_step_gpu;
+decltype(momentum_step) momentum_step_gpu;
+
+// What the definition of a step is given besides its hyperparameters. It
+// computes in the weight's own dtype.
+struct PlainStep {
+  Arrays before;  // the weight, then the states
+  mx::array gradient;
+  double gradient_scale = 1;
+  long step = 1;
+};
+// Each gives the weight and the states after the step.
+Arrays adamw_step_reference(const AdamW& hyper, const PlainStep& step);
+Arrays lion_step_reference(const Lion& hyper, const PlainStep& step);
+// The states before are AdamW8State's arrays; those after are the moments
+// themselves, not rounded to codes.
+Arrays adamw8_step_reference(const AdamW& hyper, const PlainStep& step);
+// before holds m alone; the update to orthogonalise, and m.
+Arrays momentum_step_reference(float mu, bool nesterov, const PlainStep& step);
 
 }  // namespace hearth::ops

@@ -22,7 +22,7 @@ void adamw_step(
   require_state("AdamW", m, p);
   require_state("AdamW", v, p);
   if (!on_cpu({})) return adamw_step_gpu(hyper, step, p, m, v);
-  adamw_step_kernels(hyper, step, p, m, v);
+  adamw_step_cpu(hyper, step, p, m, v);
 }
 
 AdamW8State make_adamw8_state(std::size_t elements, MemoryZone zone) {
@@ -51,13 +51,13 @@ void adamw8_step(
   require_array("AdamW8", "m's scales", s.m_scale, mx::float32, blocks);
   require_array("AdamW8", "v's scales", s.v_scale, mx::float32, blocks);
   if (!on_cpu({})) return adamw8_step_gpu(hyper, step, p, s);
-  adamw8_step_kernels(hyper, step, p, s);
+  adamw8_step_cpu(hyper, step, p, s);
 }
 
 void lion_step(const Lion& h, const Parameter& p, mx::array& m) {
   require_state("Lion", m, p);
   if (!on_cpu({})) return lion_step_gpu(h, p, m);
-  lion_step_kernels(h, p, m);
+  lion_step_cpu(h, p, m);
 }
 
 void momentum_step(
@@ -71,7 +71,7 @@ void momentum_step(
   require_array("Momentum", "the state", m, mx::float32, update.size());
   if (!on_cpu({}))
     return momentum_step_gpu(mu, nesterov, gradient, gradient_scale, m, update);
-  momentum_step_kernels(mu, nesterov, gradient, gradient_scale, m, update);
+  momentum_step_cpu(mu, nesterov, gradient, gradient_scale, m, update);
 }
 
 }  // namespace hearth::ops

@@ -1,10 +1,9 @@
-// Sizes are {tokens, outputs, inputs}; fake_quant's are {rows, cols}. The
-// weight is an input in float32, quantised by `run` and, by MLX, in the
-// reference.
+// Sizes are {tokens, outputs, inputs}. The weight is an input in float32,
+// quantised by `run` and, by MLX, in the reference.
 #include <cmath>
 #include <deque>
 
-#include "hearth/ops/fake_quant/op.h"
+#include "hearth/ops/fake_quant/faces_impl.h"
 #include "hearth/ops/op_case.h"
 #include "hearth/ops/quantized_linear/op.h"
 
@@ -12,16 +11,6 @@ namespace hearth::ops {
 namespace {
 
 using kernels::ScaleType;
-
-mx::array rounded_by_mlx(const mx::array& w, const QuantFormat& f) {
-  const auto cpu = mx::Device::cpu;
-  const auto q = mx::quantize(
-      mx::astype(w, mx::float32, cpu), f.group, f.bits, "affine", {}, cpu
-  );
-  return mx::dequantize(
-      q[0], q[1], q[2], f.group, f.bits, "affine", {}, {}, cpu
-  );
-}
 
 // w quantised once, however often a case is run with it: a bench goes round a
 // few weights.
@@ -78,7 +67,7 @@ OpCase linear_case(const QuantFormat& format, QuantCompute compute) {
   };
   c.reference = [format](const Arrays& v) {
     return Arrays{
-        quantized_linear_reference(v[0], rounded_by_mlx(v[1], format))
+        quantized_linear_reference(v[0], fake_quant_reference(v[1], format))
     };
   };
   c.differentiable = {0};
@@ -96,7 +85,7 @@ OpCase linear_case(const QuantFormat& format, QuantCompute compute) {
   // 2^-9 of the largest weight for each column.
   c.gpu_bfloat16 = {{2e-2, 8e-3}, {2e-2, 8e-3}};
   // The weight may not be spoiled, and int8 spreads NaN over a row; see
-  // quantized_linear_test.cpp.
+  // op_test.cpp.
   c.check_special_values = false;
   c.forward_work = [format](const Size& n, mx::Dtype t) {
     const double weights = n[1] * static_cast<double>(format.row_bytes(n[2]));
@@ -109,43 +98,15 @@ OpCase linear_case(const QuantFormat& format, QuantCompute compute) {
   return c;
 }
 
-OpCase fake_quant_case() {
-  const QuantFormat format = QuantFormat::affine(4, 32, ScaleType::kF32);
-  OpCase c;
-  c.name = "fake_quant_4bit";
-  c.primitives = {"FakeQuant"};
-  c.dtypes = {mx::float32};
-  c.sizes = {{2, 32}, {1, 64}, {33, 96}, {70, 1024}};
-  c.bench_sizes = {{8192, 4096}};
-  c.inputs = [](const Size& n, mx::Dtype t, std::uint64_t seed) {
-    return Arrays{normal_input({n[0], n[1]}, t, seed)};
-  };
-  c.run = [format](const Arrays& v) {
-    return Arrays{fake_quant(v[0], format)};
-  };
-  c.reference = [format](const Arrays& v) {
-    return Arrays{rounded_by_mlx(v[0], format)};
-  };
-  // Exactly MLX's rounding. Straight through is no derivative of it, so there
-  // is nothing to difference; fake_quant_test.cpp looks at the gradient.
-  c.float32 = {{0, 0}, {0, 0}};
-  c.check_special_values = false;
-  c.forward_work = [](const Size& n, mx::Dtype t) {
-    return Work{2.0 * n[0] * n[1] * double(mx::size_of(t)), 0};
-  };
-  return c;
-}
-
 }  // namespace
 
-std::vector<OpCase> quant_cases() {
+std::vector<OpCase> quantized_linear_cases() {
   std::vector<OpCase> all;
   for (const int bits : {4, 8}) {
     const QuantFormat f = QuantFormat::affine(bits, 64, ScaleType::kF32);
     all.push_back(linear_case(f, QuantCompute::kExact));
     all.push_back(linear_case(f, QuantCompute::kInt8));
   }
-  all.push_back(fake_quant_case());
   return all;
 }
 

@@ -100,7 +100,7 @@ class QuantizedLinear : public CpuOp {
 
 }  // namespace
 
-mx::array quantized_linear_kernels(
+mx::array quantized_linear_cpu(
     const mx::array& x,
     const QuantizedWeight& w,
     QuantCompute compute,

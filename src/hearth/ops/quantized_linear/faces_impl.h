@@ -5,11 +5,6 @@
 
 namespace hearth::ops {
 
-mx::array quantized_linear_kernels(
-    const mx::array& x,
-    const QuantizedWeight& w,
-    QuantCompute compute,
-    mx::StreamOrDevice s
-);
+decltype(quantized_linear) quantized_linear_cpu;
 
 }  // namespace hearth::ops

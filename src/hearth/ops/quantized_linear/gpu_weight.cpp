@@ -22,9 +22,9 @@ std::optional<GgufBlock> block_of(QuantKind kind) {
 }
 constexpr int kGgufGroup = 32;
 
-// Signed codes to unsigned ones and back: each loses or gains the offset, which
-// turns its highest bit.
-mx::array turned(const mx::array& bytes, int bits) {
+// Signed codes to unsigned ones and back: the offset between them flips the
+// highest bit.
+mx::array flipped(const mx::array& bytes, int bits) {
   const std::uint8_t highest = bits == 8 ? 0x80 : 0x88;
   return mx::bitwise_xor(bytes, mx::array(highest), kHost);
 }
@@ -156,7 +156,7 @@ std::optional<GpuQuantized> GpuQuantized::of(
   if (group == 0) return {};
   const auto scales = mx::repeat(*a.scales, own / group, 1, kHost);
   return GpuQuantized(
-      f, group, as_words(turned(a.codes, f.bits)),
+      f, group, as_words(flipped(a.codes, f.bits)),
       {scales, offset_biases(scales, f.bits)}
   );
 }
@@ -174,7 +174,7 @@ std::optional<GpuQuantized> GpuQuantized::of_blocks(
   const auto head = bytes_from(blocks, 0, layout->head);
   const auto own = bytes_from(blocks, layout->head, end);
   const auto codes =
-      layout->run == 0 ? turned(own, 8) : by_columns(own, layout->run);
+      layout->run == 0 ? flipped(own, 8) : by_columns(own, layout->run);
   const auto words =
       as_words(mx::reshape(codes, {rows, count * layout->codes}, kHost));
   const auto flat = [&](const mx::array& numbers) {
@@ -201,7 +201,7 @@ mx::array GpuQuantized::blocks() const {
   const auto bytes =
       mx::reshape(as_bytes(codes_), {rows, count, layout.codes}, kHost);
   const auto codes =
-      layout.run == 0 ? turned(bytes, 8) : by_runs(bytes, layout.run);
+      layout.run == 0 ? flipped(bytes, 8) : by_runs(bytes, layout.run);
   const auto number = [&](const mx::array& a) {
     return mx::reshape(as_bytes(a), {rows, count, 2}, kHost);
   };
@@ -224,7 +224,7 @@ QuantizedArrays GpuQuantized::arrays() const {
     return {codes_, stored_.scales, stored_.biases};
   }
   if (format_.kind != QuantKind::kSymmetric) return {blocks(), {}, {}};
-  const auto codes = turned(as_bytes(codes_), format_.bits);
+  const auto codes = flipped(as_bytes(codes_), format_.bits);
   const int cols = stored_.scales.shape(1) * group_;
   const int times = (format_.group == 0 ? cols : format_.group) / group_;
   const auto scales = mx::slice(

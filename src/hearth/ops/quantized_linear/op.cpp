@@ -37,7 +37,7 @@ mx::array quantized_linear(
         "stream"
     );
   }
-  return quantized_linear_kernels(x, w, compute, s);
+  return quantized_linear_cpu(x, w, compute, s);
 }
 
 }  // namespace hearth::ops

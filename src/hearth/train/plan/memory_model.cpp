@@ -7,7 +7,7 @@
 #include "hearth/kernels/quant/product.h"
 #include "hearth/models/adapters.h"
 #include "hearth/ops/gemm.h"
-#include "hearth/ops/head_loss/kernel_run.h"
+#include "hearth/ops/head_loss/cpu_chunks.h"
 #include "hearth/train/plan/pass_memory.h"
 #include "hearth/train/plan/weight_memory.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "hearth/ops/attention/ways_impl.h"
+#include "hearth/ops/attention/gpu_ways_impl.h"
 
 namespace hearth::ops {
 namespace {

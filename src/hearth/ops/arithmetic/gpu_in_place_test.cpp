@@ -1,5 +1,5 @@
 // What a GPU runs against the kernels, on a CPU.
-#include "hearth/ops/in_place_gpu.h"
+#include "hearth/ops/arithmetic/gpu_in_place.h"
 
 #include <cmath>
 #include <cstring>
@@ -17,11 +17,6 @@ class InPlaceGpu : public testing::Test {
  protected:
   void SetUp() override { mx::set_default_device(mx::Device::cpu); }
 
-  static mx::array leaf_of(const mx::array& a) {
-    auto leaf = make_leaf(a.shape(), a.dtype(), MemoryZone::named("test"));
-    std::memcpy(leaf.data<char>(), a.data<char>(), a.nbytes());
-    return leaf;
-  }
   static void expect_near(const mx::array& a, const mx::array& b) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       const float x = a.data<float>()[i], y = b.data<float>()[i];
@@ -33,7 +28,7 @@ class InPlaceGpu : public testing::Test {
 TEST_F(InPlaceGpu, AddsAndScalesWhatOthersHold) {
   const auto start = normal_input({7, 300}, mx::float32, 1);
   const auto x = normal_input({7, 300}, mx::bfloat16, 2);
-  auto ours = leaf_of(start), plain = leaf_of(start);
+  auto ours = leaf_input(start), plain = leaf_input(start);
   const mx::array held = plain;
   accumulate(ours, x, 0.25f);
   accumulate_gpu(plain, x, 0.25f);

@@ -1,4 +1,4 @@
-#include "hearth/ops/attention/driver.h"
+#include "hearth/ops/attention/cpu_driver.h"
 
 #include <algorithm>
 #include <atomic>

@@ -5,8 +5,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/kernels/arithmetic.h"
+#include "hearth/ops/arithmetic/gpu_in_place.h"
 #include "hearth/ops/arithmetic/op.h"
-#include "hearth/ops/in_place_gpu.h"
 
 namespace hearth::ops {
 namespace {

@@ -3,13 +3,13 @@
 // how many tokens are a chunk. Nothing is computed here.
 #include <cstddef>
 
-#include "hearth/ops/head_loss/kernel_run.h"
+#include "hearth/ops/head_loss/cpu_chunks.h"
 
 namespace hearth::ops {
 
 // What a row of a chunk leaves behind.
 struct HeadRow {
-  float scale;  // of its gradients; see kernel_run.cpp
+  float scale;  // of its gradients; see cpu_chunks.cpp
   float loss, weight;
 };
 

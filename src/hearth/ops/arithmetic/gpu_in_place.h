@@ -1,5 +1,5 @@
 #pragma once
-// What arithmetic.h does in place, in MLX's own ops: on a GPU arrays are
+// What op.h does in place, in MLX's own ops: on a GPU arrays are
 // summed, measured and scaled where they are.
 #include <span>
 

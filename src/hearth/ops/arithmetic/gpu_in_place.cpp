@@ -1,4 +1,4 @@
-#include "hearth/ops/in_place_gpu.h"
+#include "hearth/ops/arithmetic/gpu_in_place.h"
 
 #include <vector>
 

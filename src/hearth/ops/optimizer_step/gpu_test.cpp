@@ -1,5 +1,5 @@
 // The steps as graphs against the kernels' steps in place, several in a row.
-#include "hearth/ops/optimizer_step/device.h"
+#include "hearth/ops/optimizer_step/gpu.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kElements = 4099, kSteps = 3;
 
-class DeviceStep : public testing::Test {
+class OptimizerStepGpu : public testing::Test {
  protected:
   void SetUp() override { mx::set_default_device(mx::Device::cpu); }
 
@@ -59,7 +59,7 @@ class DeviceStep : public testing::Test {
 };
 
 // In place, with the copy, through the face that a GPU has.
-TEST_F(DeviceStep, AdamWIsTheKernels) {
+TEST_F(OptimizerStepGpu, AdamWIsTheKernels) {
   const AdamW h{0.01f, 0.9f, 0.99f, 1e-8f, 0.1f};
   Parameter ours = parameter(), graph = parameter();
   auto m = leaf(), v = leaf(), m2 = leaf(), v2 = leaf();
@@ -81,7 +81,7 @@ TEST_F(DeviceStep, AdamWIsTheKernels) {
 
 // Every step begins with the kernels' state, so that each is compared alone: a
 // code that falls the other way moves what comes after it.
-TEST_F(DeviceStep, EightBitStatesAreTheKernels) {
+TEST_F(OptimizerStepGpu, EightBitStatesAreTheKernels) {
   const AdamW h{0.01f, 0.9f, 0.99f, 1e-8f, 0.1f};
   Parameter ours = parameter();
   auto state = make_adamw8_state(kElements, MemoryZone::named("test"));
@@ -97,7 +97,7 @@ TEST_F(DeviceStep, EightBitStatesAreTheKernels) {
          .beta2 = double{h.beta2},
          .step = step}
     );
-    auto after = adamw8_device(h, scalars, now, ours.gradient);
+    auto after = adamw8_graph(h, {now, ours.gradient, scalars});
     mx::eval(after);
     adamw8_step(h, step, ours, state);
     expect_near(after[0], ours.weight);
@@ -111,20 +111,20 @@ TEST_F(DeviceStep, EightBitStatesAreTheKernels) {
 }
 
 // It is divided by, so its code is 1 where the nearest would be 0.
-TEST_F(DeviceStep, TheLeastSecondMomentIsNoZero) {
+TEST_F(OptimizerStepGpu, TheLeastSecondMomentIsNoZero) {
   const auto g = mx::array({1.0f, 1e-6f, 0.0f});
   const auto codes = [](mx::Dtype t) { return mx::zeros({3}, t); };
-  const auto after = adamw8_device(
-      {}, step_scalars({}),
-      {mx::zeros({3}), codes(mx::int8), codes(mx::uint8), mx::zeros({1}),
-       mx::zeros({1})},
-      g
+  const auto after = adamw8_graph(
+      {}, {{mx::zeros({3}), codes(mx::int8), codes(mx::uint8), mx::zeros({1}),
+            mx::zeros({1})},
+           g,
+           step_scalars({})}
   );
   const auto want = mx::array({255, 1, 0}, mx::uint8);
   EXPECT_TRUE(mx::array_equal(after[2], want).item<bool>());
 }
 
-TEST_F(DeviceStep, LionIsTheKernels) {
+TEST_F(OptimizerStepGpu, LionIsTheKernels) {
   const Lion h{0.01f, 0.9f, 0.99f, 0.1f};
   Parameter ours = parameter(), graph = parameter();
   auto m = leaf(), m2 = leaf();
@@ -139,10 +139,10 @@ TEST_F(DeviceStep, LionIsTheKernels) {
   }
 }
 
-TEST_F(DeviceStep, LionShowsNan) {
+TEST_F(OptimizerStepGpu, LionShowsNan) {
   const auto w = mx::zeros({3}), m = mx::zeros({3});
   const auto g = mx::array({1.0f, NAN, -2.0f});
-  auto after = lion_device({}, step_scalars({}), {w, m}, g);
+  auto after = lion_graph({}, {{w, m}, g, step_scalars({})});
   mx::eval(after);
   EXPECT_TRUE(std::isnan(after[0].data<float>()[1]));
   EXPECT_FALSE(std::isnan(after[0].data<float>()[2]));
@@ -156,7 +156,7 @@ struct CompileMode {
 
 // One compiled function serves every step: what changes comes as arrays. It is
 // traced and not joined, which on a CPU would take a compiler.
-TEST_F(DeviceStep, CompiledOnceItServesEveryStep) {
+TEST_F(OptimizerStepGpu, CompiledOnceItServesEveryStep) {
   const CompileMode traced_alone(mx::CompileMode::no_fuse);
   const AdamW h{0.01f, 0.9f, 0.99f, 1e-8f, 0.1f};
   int traced = 0;
@@ -164,7 +164,7 @@ TEST_F(DeviceStep, CompiledOnceItServesEveryStep) {
       mx::compile(std::function<Arrays(const Arrays&)>([&](const Arrays& in) {
         ++traced;
         const auto scalars = StepScalars::of({in.data() + 4, 5});
-        return adamw_device(h, scalars, {in[0], in[1], in[2]}, in[3]);
+        return adamw_graph(h, {{in[0], in[1], in[2]}, in[3], scalars});
       }));
   Parameter ours = parameter();
   auto m = leaf(), v = leaf();
@@ -197,7 +197,7 @@ TEST_F(DeviceStep, CompiledOnceItServesEveryStep) {
 }
 
 // What a device finds unfit changes nothing, whatever the gradient holds.
-TEST_F(DeviceStep, AnUnfitStepLeavesEveryArrayAsItWas) {
+TEST_F(OptimizerStepGpu, AnUnfitStepLeavesEveryArrayAsItWas) {
   const auto w = normal_input({kElements}, mx::float32, 3);
   const auto m = normal_input({kElements}, mx::float32, 4);
   const auto v = mx::square(normal_input({kElements}, mx::float32, 5));
@@ -210,23 +210,23 @@ TEST_F(DeviceStep, AnUnfitStepLeavesEveryArrayAsItWas) {
       EXPECT_TRUE(mx::array_equal(after[i], before[i]).item<bool>()) << i;
     }
   };
-  expect_same_as(adamw_device({}, scalars, {w, m, v}, bad), {w, m, v});
-  expect_same_as(lion_device({}, scalars, {w, m}, bad), {w, m});
+  expect_same_as(adamw_graph({}, {{w, m, v}, bad, scalars}), {w, m, v});
+  expect_same_as(lion_graph({}, {{w, m}, bad, scalars}), {w, m});
   const auto state = make_adamw8_state(kElements, MemoryZone::named("test"));
   const Arrays before{w, state.m, state.v, state.m_scale, state.v_scale};
-  expect_same_as(adamw8_device({}, scalars, before, bad), before);
+  expect_same_as(adamw8_graph({}, {before, bad, scalars}), before);
 }
 
 // MLX joins eleven operations at most, and none that is read from outside. A
 // parameter's whole update must stay within that: as several kernels it would
 // read and write its state several times.
-TEST_F(DeviceStep, AdamWIsOneKernel) {
+TEST_F(OptimizerStepGpu, AdamWIsOneKernel) {
   const CompileMode joined(mx::CompileMode::enabled);
   const auto update = mx::compile(
       std::function<Arrays(const Arrays&)>([](const Arrays& in) -> Arrays {
         auto scalars = StepScalars::of({in.data() + 5, StepScalars::kCount});
         scalars.fit = in[4];
-        auto out = adamw_device({}, scalars, {in[0], in[1], in[2]}, in[3]);
+        auto out = adamw_graph({}, {{in[0], in[1], in[2]}, in[3], scalars});
         out.push_back(mx::astype(out[0], mx::bfloat16));
         return out;
       })
@@ -254,7 +254,7 @@ TEST_F(DeviceStep, AdamWIsOneKernel) {
   EXPECT_EQ(kernels.size(), 1u);
 }
 
-TEST_F(DeviceStep, RefusesWhatOnlyACpuHas) {
+TEST_F(OptimizerStepGpu, RefusesWhatOnlyACpuHas) {
   Parameter p = parameter();
   p.refresh = [](const Execution&, std::size_t, std::size_t) {};
   auto m = leaf();

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "hearth/ops/attention/document_codes_impl.h"
+#include "hearth/ops/attention/gpu_document_codes_impl.h"
 
 namespace hearth::ops {
 namespace {

@@ -4,7 +4,7 @@
 // logits is known. The normaliser Z comes last, so it is applied to the small
 // sides: with P = e - Z onehot and s = weight / Z,
 //   dH = diag(s) P W      dW += P^T (diag(s) H)
-#include "hearth/ops/head_loss/kernel_run.h"
+#include "hearth/ops/head_loss/cpu_chunks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 
 #include "hearth/kernels/table.h"
 #include "hearth/ops/gemm.h"
-#include "hearth/ops/head_loss/plan.h"
+#include "hearth/ops/head_loss/cpu_plan.h"
 
 namespace hearth::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "hearth/ops/head_loss/plan.h"
+#include "hearth/ops/head_loss/cpu_plan.h"
 
 #include <algorithm>
 

@@ -1,8 +1,9 @@
 #pragma once
-// Optimiser steps as graphs: arrays before the step in, arrays after it out.
-// Nothing is evaluated and nothing is decided from numbers, so a device may run
-// the steps of all parameters as one compiled function that takes the memory of
-// what it is given. The arithmetic is that of op.h's steps, in float32.
+// Optimiser steps as a GPU runs them, as graphs: arrays before the step in,
+// arrays after it out. Nothing is evaluated and nothing is decided from
+// numbers, so a device may run the steps of all parameters as one compiled
+// function that takes the memory of what it is given. The arithmetic is that of
+// op.h's steps, in float32.
 #include <span>
 
 #include "hearth/ops/optimizer_step/op.h"
@@ -39,38 +40,23 @@ struct StepNumbers {
 };
 StepScalars step_scalars(const StepNumbers& numbers);
 
-// Arrays after a step, or those before it where the step was not fit.
-Arrays kept(
-    const StepScalars& scalars,
-    const Arrays& before,
-    Arrays after,
-    mx::StreamOrDevice s = {}
-);
+// What a step is made of besides its hyperparameters, whose own lr is not read.
+struct GraphStep {
+  Arrays before;       // the weight, then the states
+  mx::array gradient;  // float32 or bfloat16, of the weight's shape
+  StepScalars scalars;
+  mx::StreamOrDevice s = {};
+};
 
-// {weight, states...} -> the same after the step. The hyperparameters' own lr
-// is not read. The gradient is float32 or bfloat16 and of the weight's shape.
-Arrays adamw_device(
-    const AdamW& hyper,
-    const StepScalars& scalars,
-    const Arrays& before,  // weight, m, v
-    const mx::array& gradient,
-    mx::StreamOrDevice s = {}
-);
-// The states are AdamW8State's arrays, code for code as the kernels have them.
-Arrays adamw8_device(
-    const AdamW& hyper,
-    const StepScalars& scalars,
-    const Arrays& before,  // weight, m, v, m's scales, v's scales
-    const mx::array& gradient,
-    mx::StreamOrDevice s = {}
-);
-Arrays lion_device(
-    const Lion& hyper,
-    const StepScalars& scalars,
-    const Arrays& before,  // weight, m
-    const mx::array& gradient,
-    mx::StreamOrDevice s = {}
-);
+// Arrays after a step, or those before it where the step was not fit.
+Arrays kept(const GraphStep& step, Arrays after);
+
+// Each gives back the weight and the states after the step, as they came.
+Arrays adamw_graph(const AdamW& hyper, const GraphStep& step);  // weight, m, v
+// The states are AdamW8State's arrays, code for code as the kernels have them:
+// weight, m, v, m's scales, v's scales.
+Arrays adamw8_graph(const AdamW& hyper, const GraphStep& step);
+Arrays lion_graph(const Lion& hyper, const GraphStep& step);  // weight, m
 
 struct Muon {
   float momentum = 0.95f;
@@ -80,15 +66,10 @@ struct Muon {
   float decay = 0.1f;
   mx::Dtype compute = mx::bfloat16;  // of the iteration's products
 };
-Arrays muon_device(
-    const Muon& hyper,
-    const StepScalars& scalars,
-    const Arrays& before,  // weight (a matrix), m
-    const mx::array& gradient,
-    mx::StreamOrDevice s = {}
-);
+// weight (a matrix), m
+Arrays muon_graph(const Muon& hyper, const GraphStep& step);
 // Muon's first part: the update to orthogonalise, and m.
-Arrays momentum_device(
+Arrays momentum_graph(
     float mu,
     bool nesterov,
     const mx::array& m,

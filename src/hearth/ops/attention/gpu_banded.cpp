@@ -1,7 +1,7 @@
 // Attention in a window as blocks of queries, each with the keys near it.
 #include <algorithm>
 
-#include "hearth/ops/attention/ways_impl.h"
+#include "hearth/ops/attention/gpu_ways_impl.h"
 
 namespace hearth::ops {
 namespace {
