@@ -11,8 +11,8 @@
 namespace hearth::cli {
 namespace {
 
-// What one of several processes trains on: its share of the rows. The update
-// stays that of the recipe.
+// The recipe of one of several processes, which trains on its share of the
+// rows. All together make the recipe's update.
 train::Recipe share_of(const train::Recipe& recipe, std::int64_t ranks) {
   const auto tokens = static_cast<std::int64_t>(recipe.step_tokens());
   const std::int64_t unit = recipe.objective().needs.row_group;

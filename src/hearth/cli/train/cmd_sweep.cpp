@@ -37,7 +37,8 @@ struct Sweep {
   std::vector<SweepRun> runs;
 };
 
-// The base recipe lies beside the sweep's file, or where the path says.
+// Reads the sweep. The path of its base recipe is relative to the sweep's file
+// where that exists, else to the working directory.
 Sweep read_sweep(const std::string& file) {
   train::SweepConfig config;
   ConfigReader(config).apply(read_yaml(file, "sweep"));
@@ -81,8 +82,8 @@ train::Recipe recipe_of(
   );
 }
 
-// What an earlier sweep left of this very recipe: its result, or nothing where
-// the run is not through. Throws UsageError when it was another recipe.
+// The result that an earlier sweep has left for the same recipe, or nothing
+// where that run is not finished. Throws UsageError when it had another recipe.
 std::optional<SweepResult> finished(
     const SweepRun& run,
     const train::Recipe& recipe
@@ -93,7 +94,7 @@ std::optional<SweepResult> finished(
     if (!fs::exists(folder / "config.yaml")) return {};
     for (const auto& c :
          train::recipe_changes(train::run_recipe(folder.string()), recipe)) {
-      // There it is what the planner has made of it.
+      // The run's folder holds what the planner has chosen for "auto".
       const bool planned =
           (c.key == "train.checkpointing" || c.key == "train.packed") &&
           c.now == "auto";

@@ -20,7 +20,7 @@ struct TrainFlags {
   bool print_config = false, force = false, keys = false;
 };
 
-// What was not measured is left out.
+// The result as JSON, without what was not measured.
 Json result_json(const train::TrainResult& r, const std::string& run) {
   Json j{{"steps", r.steps}, {"tokens", r.tokens}, {"run", run}};
   const auto add = [&](const char* key, const std::optional<double>& value) {

@@ -97,7 +97,8 @@ std::vector<std::string> split(const std::string& words) {
   return parts;
 }
 
-// A preset needs to know how fast the machine is.
+// Measures the machine's peaks if that was not done yet: a preset chooses the
+// model's size by them.
 void ensure_peaks(const Context& context) {
   const DoctorReport report = gather_report(context.common.device);
   if (report.peaks && !report.peaks->training.empty()) return;
@@ -105,7 +106,7 @@ void ensure_peaks(const Context& context) {
   hardware::store_peaks(bench::measure_peaks(report.machine));
 }
 
-// Beside the recipe, what it was chosen from.
+// The file, beside the recipe, of all measurements it was chosen from.
 std::string table_path(const std::string& output) {
   return fs::path(output).replace_extension(".tune.json").string();
 }
@@ -137,7 +138,7 @@ void write_results(
   write_file_atomically(table_path(flags.output), to_json_text(table) + "\n");
 }
 
-// The result, or why there is none.
+// Prints the result, or why there is none.
 void tell(
     const TuneFlags& flags,
     const TuneRun& run,
@@ -226,7 +227,7 @@ void cmd_tune(Context& context, const std::vector<std::string>& words) {
     }
     if (!flags.no_compare) run.compare(against);
   } catch (const Interrupted&) {
-    // Between two measurements or in one: what there is, is told below.
+    // What has been measured until then is reported below.
   }
   run.report().interrupted = InterruptGuard::interrupted();
   write_results(flags, run, machine);

@@ -72,7 +72,7 @@ train::PlanMachine profile_machine(
   train::PlanMachine m;
   m.threads = shared_pool().size();
   if (!asked_budget(recipe, m) && p.match.min_memory_gb > 0) {
-    // As safe_memory leaves room for the system: a quarter.
+    // A quarter is left to the system, as safe_memory does.
     m.budget = static_cast<std::size_t>(p.match.min_memory_gb * 0.75e9);
     m.budget_reason =
         fmt::format("three quarters of {} GB", p.match.min_memory_gb);

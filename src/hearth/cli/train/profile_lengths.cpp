@@ -18,7 +18,8 @@ std::int64_t most_positions(const train::Recipe& recipe) {
   return train::planned_model(recipe).config.max_length;
 }
 
-// With a pinned batch the step follows from the longest row.
+// Whether a step is a whole number of such rows. Where the recipe fixes rows
+// and accumulation, the step's tokens follow from the longest row, and it is.
 bool fills_the_step(const train::Recipe& recipe, std::int64_t length) {
   const auto& t = recipe.train;
   if (t.micro_batch_size > 0 && t.gradient_accumulation_steps > 0) return true;

@@ -1,6 +1,6 @@
 #pragma once
-// The row lengths a hardware profile would have a run train with, where its
-// recipe names none.
+// The row lengths that a hardware profile recommends for a run whose recipe
+// names none.
 #include <string>
 
 #include "hearth/cli/command.h"
@@ -10,13 +10,14 @@ namespace hearth::cli {
 
 struct ProfileLengths {
   std::string profile;
-  std::vector<std::int64_t> lengths;  // empty: none of them suits the recipe
+  std::vector<std::int64_t> lengths;  // empty: none suits the recipe
   std::vector<double> shares;
 };
 
-// The mix of the profile of that name, of hardware.profile, or of the one that
-// matches this machine. Lengths that the step, the model or its max_length
-// cannot hold are left out and the others share their part.
+// The mix of lengths of the profile `profile`, else of hardware.profile, else
+// of the profile that matches this machine. Lengths that do not divide the
+// tokens of a step or exceed the model's max_length are left out, and the
+// shares of the others grow to fill their place.
 ProfileLengths profile_lengths(
     const train::Recipe& recipe,
     const std::string& profile,

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder of a run in place of a recipe.
+// Throws UsageError for the folder of a run in place of a recipe.
 void require_no_run(const std::string& word) {
   if (!fs::is_directory(word) || !fs::exists(fs::path(word) / "config.yaml")) {
     return require_input_file(word, "recipe");
@@ -34,7 +34,8 @@ void require_no_run(const std::string& word) {
   );
 }
 
-// The run's own recipe, then the words in their order; returns the file.
+// Reads the run's own recipe, then the words in their order. Returns the
+// recipe's file.
 std::string read_words(const RecipeArguments& given, ConfigReader& reader) {
   std::string file;
   if (!given.resume.empty()) {
@@ -100,8 +101,8 @@ void name_run(
   }
 }
 
-// A run that goes on has its lengths; rows that come together and padded ones
-// have one.
+// Whether row lengths come from the hardware profile. A resumed run has its
+// lengths already, and padded rows or rows in groups have a single length.
 bool wants_profile(
     const RecipeArguments& given,
     const train::Recipe& recipe,
@@ -162,7 +163,7 @@ RecipeValues read_recipe(
   name_run(given, file, recipe, reader);
   if (const std::string from = recipe.model.from; !from.empty()) {
     std::string path = resolve_model(context, from);
-    // A run may go on: its step is written down.
+    // That run may be trained further, so the recipe names its present step.
     if (const auto run = train::parse_run_reference(path)) {
       path = train::text_of(train::at_step(*run));
     }

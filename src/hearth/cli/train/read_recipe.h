@@ -1,5 +1,6 @@
 #pragma once
-// A training recipe from the words of a command line: file, overrides, flags.
+// Reads a training recipe from the arguments of a command: file, overrides,
+// flags.
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ struct RecipeArguments {
   std::string profile = {};        // in place of the one that matches
   bool need_file = true;           // overrides alone are not checked as one
   bool lengths = true;             // the profile's, where it names none
-  bool threads = false;            // of flag or environment, where given
+  bool threads = false;  // take --threads or its variable, where given
   bool remarks = true;
   std::string origin = "command line";  // of the overrides, for messages
 };
@@ -26,17 +27,17 @@ struct RecipeValues {
   Json json;
 };
 
-// Fills the recipe and checks it; says on stderr what in it will not do what
-// it seems to. Without run.dir the run goes to runs/NAME, after the recipe's
-// name; without row lengths it takes the hardware profile's.
+// Fills the recipe and checks it, and warns on stderr of settings that will not
+// do what they seem to. Without run.dir the run goes to runs/NAME, after the
+// recipe's name; without row lengths it takes those of the hardware profile.
 RecipeValues read_recipe(
     const RecipeArguments& given,
     const Context& context,
     train::Recipe& recipe
 );
 
-// Takes run.threads where neither flag nor environment says how many. Before
-// the first number is crunched.
+// Uses run.threads threads where neither flag nor environment gives a number.
+// To be called before anything is computed.
 void use_threads(const Context& context, const train::Recipe& recipe);
 
 // The recipe as YAML that reads back to the same values.

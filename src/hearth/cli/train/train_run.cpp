@@ -28,7 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Refuses what cannot fit; leaves the planner's choices in the recipe.
+// Plans the run, throws where it cannot fit, and writes the planner's choices
+// into the recipe.
 train::Plan plan_run(
     train::Recipe& recipe,
     bool begun,
@@ -63,7 +64,7 @@ std::string progress_note(const train::StepMetrics& m) {
   return text;
 }
 
-// One line for the steps and the validations among them.
+// The progress line, which steps and the validations between them share.
 class TrainProgress {
  public:
   void step(const train::StepMetrics& m) {
@@ -139,7 +140,7 @@ train::TrainHooks make_hooks(
   return hooks;
 }
 
-// Whatever could not be written: the run is gone on with, not begun again.
+// Trains. Where a file cannot be written, the error says how to resume.
 train::TrainResult run_steps(train::Trainer& trainer, const std::string& dir) {
   try {
     return trainer.run();
@@ -154,7 +155,8 @@ train::TrainResult run_steps(train::Trainer& trainer, const std::string& dir) {
   }
 }
 
-// The model that the run made. Throws Error when it is of no use.
+// Writes the model that the run made. Throws Error when the loss has diverged,
+// after writing the best checkpoint's model if there is one.
 void finish(
     const train::Session& session,
     train::Trainer& trainer,
@@ -223,8 +225,8 @@ train::TrainResult train_run(
   if (resume && !trainer.resume()) {
     context.note("no checkpoint in the run yet: it starts from the beginning");
   }
-  // A run that goes on with other values goes on with them the next time too:
-  // they are written down once nothing was found wrong with them.
+  // Values that --resume changes hold for later resumes too, so they are
+  // written down, now that all of them have passed their checks.
   run.describe(
       {.config = resume ? asked : recipe_yaml(recipe),
        .machine = to_json(gather_report(context.common.device)),

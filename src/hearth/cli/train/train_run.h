@@ -7,16 +7,16 @@
 
 namespace hearth::cli {
 
-// In recipe.run.dir. Plans first: throws OutOfMemory when it cannot fit.
-// Throws Interrupted, having saved, after Ctrl-C, and Error when it ends with a
-// loss that is not finite.
+// Trains in recipe.run.dir. Plans first and throws OutOfMemory when the run
+// cannot fit. After Ctrl-C it saves and throws Interrupted; it throws Error
+// when the run ends with a loss that is not finite.
 train::TrainResult train_run(
     const Context& context,
     train::Recipe recipe,
     train::RunMode mode
 );
 
-// For people.
+// A loss as the terminal shows it.
 std::string loss_text(double loss);
 
 }  // namespace hearth::cli

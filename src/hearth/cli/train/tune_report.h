@@ -12,7 +12,8 @@ struct ComparedRow {
   std::string side;   // "before", "after"
   std::string batch;  // "equal", "best"
   train::TuneRow row;
-  std::optional<double> speedup;     // tokens/s over before's in the same batch
+  std::optional<double>
+      speedup;  // of tokens/s, over "before" in the same batch
   std::optional<double> valid_loss;  // at equal tokens
 };
 
@@ -30,7 +31,7 @@ std::string tune_head();
 std::string tune_line(const train::TuneRow& row);
 std::string tune_text(const TuneReport& report);
 Json to_json(const TuneReport& report);
-// Comment lines that open the recipe.
+// The comment lines that a written recipe opens with.
 std::string recipe_header(
     const TuneReport& report,
     const std::string& command,

@@ -25,10 +25,10 @@ using train::TuneRow;
 const std::vector<std::string> kWhat = {
     "batch", "checkpointing", "precision", "threads"
 };
-// Fewer tokens at a time than this are never the fastest.
+// Micro-batches of fewer tokens than this are never the fastest.
 constexpr std::int64_t kLeastTokens = 512;
-// Shares of the time: up to where the search may begin another measurement, and
-// the comparison's.
+// Shares of the time limit after which the search, and then the comparison,
+// begins no further measurement.
 constexpr double kSearchShare = 0.6, kCompareShare = 0.85;
 
 std::vector<int> thread_counts() {
@@ -167,8 +167,8 @@ void TuneRun::search() {
   }
 }
 
-// The plan chooses the size; where the measurement is slower than the preset
-// allows, the next smaller one is taken.
+// The planner chooses the model's size; where training it is measured to be
+// slower than the preset allows, the next smaller size is tried.
 void TuneRun::search_preset(const train::Preset& preset) {
   const train::Recipe base = side_->recipe();
   auto choice = train::choose_size(base, preset, side_->machine());
@@ -218,9 +218,10 @@ TuneRow TuneRun::measured(TuneSide& side, const Setting& s) {
   return row;
 }
 
-// A noisy machine is noisy for both: they alternate, and each side's better
-// time counts. Where memory does not hold both, one makes room for the other.
-std::pair<TuneRow, TuneRow> TuneRun::in_turns(
+// Measures both sides twice, alternating, and takes each side's better time, so
+// that a machine that is busy for a while slows both. Where memory does not
+// hold both, the side that is not measured is closed.
+std::pair<TuneRow, TuneRow> TuneRun::alternately(
     TuneSide& before,
     const Setting& before_setting,
     const Setting& after_setting
@@ -230,19 +231,20 @@ std::pair<TuneRow, TuneRow> TuneRun::in_turns(
       budget == 0 ||
       before.predict(before_setting) + side_->predict(after_setting) <= budget;
   TuneRow rows[2];
-  for (int turn = 0; turn < 4; ++turn) {
-    const bool first = turn == 0 || turn == 3;
+  for (int round = 0; round < 4; ++round) {
+    const bool first = round == 0 || round == 3;
     TuneRow& kept = rows[first ? 0 : 1];
-    if (turn > 1 &&
+    if (round > 1 &&
         (stopped(kCompareShare) || kept.outcome != TuneOutcome::measured)) {
       break;
     }
-    // The first turns are alone, for the memory of each.
-    if (!together || turn < 2) (first ? *side_ : before).close();
+    // In the first two rounds only one side is open, so that its memory is
+    // known.
+    if (!together || round < 2) (first ? *side_ : before).close();
     TuneRow row = first ? measured(before, before_setting)
                         : measured(*side_, after_setting);
-    if (turn > 1) row.peak = std::min(row.peak, kept.peak);
-    if (turn < 2 || row.step_seconds < kept.step_seconds) kept = row;
+    if (round > 1) row.peak = std::min(row.peak, kept.peak);
+    if (round < 2 || row.step_seconds < kept.step_seconds) kept = row;
   }
   return {rows[0], rows[1]};
 }
@@ -277,11 +279,11 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
   };
   const auto found = run_search(before, ladder, kCompareShare);
   const Setting best = found.best ? found.rows[*found.best].setting : own;
-  const auto [before_equal, after_equal] = in_turns(before, own, equal);
+  const auto [before_equal, after_equal] = alternately(before, own, equal);
   const auto [before_best, after_best] =
       own == best && equal == after.setting
           ? std::pair(before_equal, after_equal)
-          : in_turns(before, best, after.setting);
+          : alternately(before, best, after.setting);
   before.close();
   side_->close();
   const auto faster = [](const TuneRow& a, const TuneRow& b) {
@@ -302,7 +304,7 @@ void TuneRun::compare(const std::optional<train::Recipe>& against) {
   compare_cpu(after);
 }
 
-// What the GPU is worth: the same recipe and setting on the CPU.
+// Measures the same recipe and setting on the CPU, to show what the GPU gains.
 void TuneRun::compare_cpu(const TuneRow& after) {
   if (ops::on_cpu({}) || stopped(kCompareShare)) return;
   side_->close();
@@ -325,13 +327,16 @@ void TuneRun::compare_cpu(const TuneRow& after) {
   ops::use_device(context_.common.device);
 }
 
-// The cut of an update changes nothing, so that one loss a side is enough.
+// Trains each side for as many tokens and compares the held-out losses. How an
+// update is cut into micro-batches does not change it, so one loss serves both
+// rows of a side.
 void TuneRun::compare_loss(TuneSide& before, const Setting& setting) {
   if (InterruptGuard::interrupted()) return;
   const TuneRow& slow = report_.compared[2].row;
   const TuneRow& fast = report_.compared[3].row;
   if (slow.outcome != TuneOutcome::measured) return;
-  // What both can train on in the time that is left, in whole steps.
+  // As many tokens as both sides can train on in the time that is left, in
+  // whole steps.
   const double left =
       std::max(0.05 * limits_.seconds, limits_.seconds - spent());
   const double tokens =
@@ -352,7 +357,7 @@ train::Recipe TuneRun::best_recipe() const {
   const auto& search = report_.search;
   const Setting& best = search.rows.at(search.best.value()).setting;
   train::Recipe recipe = apply_setting(side_->recipe(), best);
-  // All of them is what a run takes anyway, here and elsewhere.
+  // 0 stands for all threads of whatever machine the recipe runs on.
   recipe.run.threads =
       best.threads == hardware::usable_threads() ? 0 : best.threads;
   return recipe;

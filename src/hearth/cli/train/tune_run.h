@@ -1,6 +1,7 @@
 #pragma once
-// The course of `hearth tune`: a search, for a preset with a step down where
-// the measurement says so, and the comparison of before and after.
+// One run of `hearth tune`: the search for the fastest settings (for a preset,
+// of the largest model that is fast enough), then the comparison with the
+// settings before.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -17,12 +18,13 @@ namespace hearth::cli {
 
 struct TuneLimits {
   double seconds = 300;
-  // Of batch, checkpointing, precision, threads; empty: all.
+  // What is searched over: some of batch, checkpointing, precision, threads.
+  // Empty: all of them.
   std::vector<std::string> over;
-  bool table_on_stderr = false;  // stdout is the recipe's
+  bool table_on_stderr = false;  // because stdout takes the recipe
 };
 
-// Throws UsageError for a word of `over` that is none.
+// Throws UsageError for an unknown word in `over`.
 void check(const TuneLimits& limits);
 
 class TuneRun {
@@ -35,7 +37,8 @@ class TuneRun {
 
   void search();
   void search_preset(const train::Preset& preset);
-  // Against basic settings (float32, nothing computed again), or a recipe.
+  // Compares the best settings with those of `against`, or, without it, with
+  // basic settings: float32, no activation checkpointing.
   void compare(const std::optional<train::Recipe>& against);
 
   train::Recipe best_recipe() const;
@@ -62,7 +65,7 @@ class TuneRun {
       double share
   );
   static train::TuneRow measured(TuneSide& side, const train::Setting& setting);
-  std::pair<train::TuneRow, train::TuneRow> in_turns(
+  std::pair<train::TuneRow, train::TuneRow> alternately(
       TuneSide& before,
       const train::Setting& before_setting,
       const train::Setting& after_setting

@@ -25,7 +25,8 @@ using train::TuneRow;
 constexpr int kTimedUpdates = 3;
 constexpr double kTimedSeconds = 0.4;
 
-// Another team of threads for what this thread evaluates.
+// While it lives, what this thread evaluates runs on a pool of `threads`
+// threads.
 class Team {
  public:
   explicit Team(int threads) {
@@ -48,7 +49,7 @@ class Team {
 
 train::Recipe apply_setting(const train::Recipe& recipe, const Setting& s) {
   train::Recipe r = recipe;
-  // The update stays the same: its tokens are written down, not its cut.
+  // The update keeps its tokens; only how it is cut into micro-batches changes.
   r.train.tokens_per_step = static_cast<std::int64_t>(recipe.step_tokens());
   r.train.gradient_accumulation_steps = 0;
   r.train.micro_batch_size = s.rows;
@@ -81,7 +82,8 @@ std::size_t TuneSide::bytes_of(const train::Recipe& r, int threads) const {
   return train::make_plan(r, model_, m).memory.total();
 }
 
-// With the copies of matrices that a run would keep.
+// The recipe with the setting, and with the packed copies of matrices that a
+// run with this memory would keep.
 train::Recipe TuneSide::settled(const Setting& s) const {
   train::Recipe r = apply_setting(recipe_, s);
   if (r.train.packed != "auto") return r;

@@ -1,6 +1,7 @@
 #pragma once
-// One side of a tuning: a recipe on a device, whose settings are measured one
-// after another. Keeps the session open while it serves.
+// One side of the comparison that `hearth tune` makes: a recipe on a device,
+// whose settings are measured one after another. The session, with its model,
+// stays open from one setting to the next where that is possible.
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,7 +15,7 @@ namespace hearth::cli {
 
 class TuneSide {
  public:
-  // What is measured is bounded in memory by the machine's budget.
+  // Measurements may take as much memory as the machine's budget allows.
   TuneSide(const Context& context, train::Recipe recipe);
   ~TuneSide();
 
@@ -23,8 +24,8 @@ class TuneSide {
   std::int64_t step_rows() const;
 
   std::size_t predict(const train::Setting& setting) const;
-  // The time of an update is that of its micro-batches, of which two are run,
-  // and of the optimiser. Throws Interrupted after Ctrl-C.
+  // Runs two micro-batches of an update and the optimiser, and computes from
+  // that what a whole update takes. Throws Interrupted after Ctrl-C.
   train::TuneRow measure(const train::Setting& setting);
   // Held-out loss after training on so many tokens from the start, with a
   // progress line; nothing without held-out data. Throws Interrupted.
@@ -32,7 +33,7 @@ class TuneSide {
       const train::Setting& setting,
       std::uint64_t tokens
   );
-  // Lets go of the model.
+  // Frees the model.
   void close();
 
  private:
@@ -47,7 +48,7 @@ class TuneSide {
   std::size_t bytes_of(const train::Recipe& recipe, int threads) const;
 };
 
-// The recipe as the setting has it.
+// The recipe with the setting's values.
 train::Recipe apply_setting(
     const train::Recipe& recipe,
     const train::Setting& setting
