@@ -1,6 +1,6 @@
 #pragma once
-// What a model source can say beside its tensors when they lie in files: which
-// of them may be read from there past the mapping.
+// A model source whose tensors lie in files: it also says which of them may be
+// read from the file directly rather than through the mapping.
 #include "hearth/io/model_source.h"
 
 namespace hearth::io {
@@ -12,7 +12,7 @@ class FileSource {
   FileSource(const FileSource&) = delete;
   FileSource& operator=(const FileSource&) = delete;
 
-  // Whether data() is what lies at tensor.offset of tensor.file as it stands.
+  // Whether data() has the very bytes at tensor.offset of tensor.file.
   virtual bool plain(const TensorInfo& tensor) const = 0;
   // How long reading and checking configs and headers took.
   virtual double header_seconds() const { return 0; }

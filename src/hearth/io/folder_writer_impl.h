@@ -1,5 +1,6 @@
 #pragma once
-// A folder that is written beside its place and renamed into it.
+// A folder that is written under another name beside its place and then
+// renamed.
 #include <string>
 
 namespace hearth::io {

@@ -15,7 +15,7 @@
 namespace hearth::io {
 namespace {
 
-// Keys below the architecture's name that this file reads.
+// Keys that begin with the architecture's name and are read here.
 constexpr std::string_view kRead[] = {
     "context_length",
     "embedding_length",
@@ -42,7 +42,7 @@ constexpr std::string_view kRead[] = {
     "rope.scaling.yarn_attn_factor",
     "rope.scaling.yarn_beta_fast",
     "rope.scaling.yarn_beta_slow",
-    // What these say changes nothing here.
+    // Keys whose value changes nothing in the computation.
     "rope.scaling.finetuned",
     "tensor_data_layout",
 };
@@ -293,8 +293,8 @@ class ConfigMaker {
     config_["use_sliding_window"] = false;
   }
 
-  // The scale of attention is not in the file. Readers know it by the size of
-  // the model: the largest of each family divides by its own number.
+  // The scale of attention is not in the file. Other readers derive it from the
+  // model's size, because the largest of each family divides by another number.
   void gemma() {
     const bool three = architecture_ == "gemma3";
     const bool largest = size("block_count") == (three ? 62 : 46);

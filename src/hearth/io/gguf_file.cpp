@@ -46,7 +46,7 @@ std::string readable_types() {
   return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
-// Types that other programs write and this one does not read.
+// Names of types that other programs write and this one does not read.
 std::string_view known_name(std::uint32_t number) {
   struct Name {
     std::uint32_t number;

@@ -37,7 +37,7 @@ class GgufFile {
     return bytes_.subspan(tensor.offset, tensor.bytes);
   }
   std::span<const std::byte> bytes() const { return bytes_; }
-  // A range's pages leave this process's memory until they are read again.
+  // Drops a range's pages from this process's memory until they are read again.
   void release(std::uint64_t offset, std::size_t size) const {
     file_.advise(MappedFile::Access::kDone, offset, size);
   }

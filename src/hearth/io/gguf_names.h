@@ -1,6 +1,6 @@
 #pragma once
-// GGUF's architectures and names of tensors, against Hugging Face's both
-// ways, and what the converter did to a tensor's bytes that has to be undone.
+// GGUF's architectures and names of tensors, translated to Hugging Face's and
+// back, and which changes the converter made to a tensor's bytes.
 #include <optional>
 #include <span>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace hearth::io {
 
-// general.architecture, with what config.json says in its place.
+// An architecture: its name in general.architecture and in config.json.
 struct GgufArchitecture {
   std::string_view name, class_name, model_type;
   NameStyle style = NameStyle::llama;
@@ -34,8 +34,8 @@ struct GgufName {
   GgufChange change = GgufChange::kNone;
 };
 
-// Nothing for a name the architecture does not have. `rope_freqs.weight` is
-// not a weight and has no name here: the config says it.
+// Nothing for a name the architecture does not have. `rope_freqs.weight` has no
+// name here, because Hugging Face keeps its numbers in the config.
 std::optional<GgufName> hugging_face_name(
     std::string_view architecture,
     std::string_view gguf_name

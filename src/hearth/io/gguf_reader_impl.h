@@ -1,6 +1,6 @@
 #pragma once
-// Reads the pieces that the header of a GGUF file is made of, each length
-// checked against what is left of the file.
+// Reads the pieces that the header of a GGUF file is made of and checks each
+// length against what is left of the file.
 #include <bit>
 #include <cstdint>
 #include <cstring>

@@ -8,8 +8,8 @@
 namespace hearth::io {
 namespace {
 
-// Turns per position of frequency i of n: 1 / wavelength.
-double turns(std::size_t i, std::size_t n, double theta) {
+// Cycles per position of frequency i of n: 1 / wavelength.
+double cycles(std::size_t i, std::size_t n, double theta) {
   const double power = static_cast<double>(i) / static_cast<double>(n);
   return std::pow(theta, -power) / (2 * std::numbers::pi);
 }
@@ -21,7 +21,7 @@ bool reproduces(
 ) {
   const double low = rope.low_freq_factor, high = rope.high_freq_factor;
   for (std::size_t i = 0; i < factors.size(); ++i) {
-    const double x = rope.original_context * turns(i, factors.size(), theta);
+    const double x = rope.original_context * cycles(i, factors.size(), theta);
     const double smooth = std::clamp((x - low) / (high - low), 0.0, 1.0);
     const double wanted = 1 / ((1 - smooth) / rope.factor + smooth);
     if (!(std::abs(factors[i] / wanted - 1) < 1e-3)) return false;
@@ -29,7 +29,7 @@ bool reproduces(
   return true;
 }
 
-// Between these two values of x the factor goes from its largest to 1.
+// The values of x between which the factor falls from its largest to 1.
 struct Ramp {
   double begin = 0, end = 0;
 };
@@ -42,7 +42,7 @@ Ramp find_ramp(std::span<const float> factors, double factor, double theta) {
     const double smooth = (1 / factors[i] - 1 / factor) / (1 - 1 / factor);
     if (smooth > 1 - 1e-5) ++ones;
     if (smooth > 1e-5 && smooth < 1 - 1e-5) {
-      inside.emplace_back(turns(i, n, theta), smooth);
+      inside.emplace_back(cycles(i, n, theta), smooth);
     }
   }
   if (inside.size() >= 2) {
@@ -58,8 +58,8 @@ Ramp find_ramp(std::span<const float> factors, double factor, double theta) {
     return {begin, 4 * begin};
   }
   // No frequency on the ramp: any ramp between the two sides will do.
-  const double above = turns(ones == 0 ? 0 : ones - 1, n, theta);
-  const double below = turns(std::min(ones, n - 1), n, theta);
+  const double above = cycles(ones == 0 ? 0 : ones - 1, n, theta);
+  const double below = cycles(std::min(ones, n - 1), n, theta);
   const double step = (above - below) / 3;
   return {below + step, above - step};
 }

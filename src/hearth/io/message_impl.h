@@ -1,5 +1,5 @@
 #pragma once
-// Names from files, made fit for a message of one line.
+// Quotes names from files for messages of one line.
 #include <string>
 #include <string_view>
 

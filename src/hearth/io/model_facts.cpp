@@ -91,7 +91,7 @@ ModelFacts read_model_facts(const Json& config, const std::string& name) {
     out.architecture = (*list)[0].get<std::string>();
   }
   out.model_type = top.text({"model_type"});
-  // A model with pictures keeps its text part below.
+  // A multimodal model keeps its text part below this key.
   const Json* inner = top.find({"text_config"});
   const Facts facts(inner != nullptr ? *inner : config, name);
   out.dtype = top.text({"dtype", "torch_dtype"});

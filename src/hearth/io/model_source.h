@@ -26,7 +26,7 @@ struct TensorInfo {
   std::uint64_t offset = 0;  // in that file
   // Rows and columns are swapped against Hugging Face's: a quantised GPT-2
   // weight of a GGUF file ([out, in] there, [in, out] here), whose blocks
-  // cannot be turned. shape says how the bytes lie.
+  // cannot be transposed. shape says how the bytes lie.
   bool transposed = false;
 };
 
@@ -51,8 +51,8 @@ class ModelSource {
   // Row-major bytes in the layout Hugging Face has: rows that a GGUF converter
   // has permuted are put back.
   virtual TensorData data(const TensorInfo& tensor) const = 0;
-  // The tensor was read and is not needed soon: mapped pages leave this
-  // process's memory, and come back when it is read again.
+  // Called when the tensor was read and is not needed soon: drops its mapped
+  // pages from this process's memory; they come back when it is read again.
   virtual void release(const TensorInfo&) const {}
 
   // Null when there is none of that name.

@@ -1,14 +1,14 @@
 #pragma once
-// Weights as kernels read them, in one file that is mapped and used in place:
+// A file of weights in the layout that kernels read, mapped and used in place:
 //
 //   64 bytes that name the format, the entries' bytes, a table as JSON, a
 //   32-byte end: where the table lies, its length, its hash, the name again
 //
 // An entry's bytes begin at a multiple of 64, and the 8 bytes before them hold
-// their length: what a tensor library that owns the memory would have put
-// there. The table has a hash of every block of the file. It is written in one
-// go and says at its end whether it is whole. What an entry means, and whether
-// it belongs to a model, is for others.
+// their length, where MLX's allocator keeps it too. The table has a hash of
+// every block of the file. The file is written in one go, and its end shows
+// whether it is complete. What an entry means, and whether it belongs to a
+// model, is for others.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -72,7 +72,7 @@ class PackedFile {
 
 class PackedFileWriter {
  public:
-  // Nothing is at path before finish().
+  // The file appears at path with finish().
   explicit PackedFileWriter(const std::string& path);
   // offset and bytes of the entry are filled in here.
   void add(PackedEntry entry, std::span<const std::byte> bytes);

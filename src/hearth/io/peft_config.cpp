@@ -48,7 +48,7 @@ constexpr std::array<std::string_view, 11> kRead{
     "bias",
     "init_lora_weights",
 };
-// Ways to begin that leave the base model's weights alone.
+// Initialisations that leave the base model's weights as they are.
 constexpr std::array<std::string_view, 3> kPlainStarts{
     "gaussian", "eva", "orthogonal"
 };

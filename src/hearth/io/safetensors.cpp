@@ -206,7 +206,7 @@ void SafetensorsFile::read_header() {
 }
 
 // Tensors must lie one after the other, with no byte in two of them and none
-// outside: the format's own library asks for it.
+// between them, as the format's own library requires.
 void SafetensorsFile::check_order(std::size_t data_begin) const {
   std::vector<const TensorInfo*> order;
   for (const TensorInfo& t : tensors_) order.push_back(&t);

@@ -34,7 +34,7 @@ class SafetensorsFile {
   }
   // The bytes of a tensor of this file. Aligned as the writer chose, often not.
   std::span<const std::byte> bytes(const TensorInfo& tensor) const;
-  // Takes the tensor's pages out of this process's memory; they come back when
+  // Drops the tensor's pages from this process's memory; they come back when
   // they are read again.
   void release(const TensorInfo& tensor) const {
     file_.advise(MappedFile::Access::kDone, tensor.offset, tensor.bytes);

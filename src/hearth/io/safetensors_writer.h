@@ -16,7 +16,8 @@ struct TensorToWrite {
   std::string name;
   TensorType type = TensorType::f32;
   std::vector<std::int64_t> shape;
-  // Called once, when the tensor's turn comes; let go of when it is written.
+  // Called once, when the tensor is to be written; what it returns is freed
+  // afterwards.
   std::function<TensorData()> data;
 };
 

@@ -1,9 +1,9 @@
 #pragma once
-// Parts of a model's tensors, one after the other, with the next ones already
-// on their way: what reads overlaps with what converts. Either a few threads
-// read large blocks into a small ring of buffers, or the file's mapping is
-// handed out and the system is told what comes next. The ring, or in a mapping
-// the pages of one slice and those asked for, is all the memory it takes.
+// Reads slices of a model's tensors one after the other and the next ones
+// ahead, so that reading overlaps with the caller's converting. Either a few
+// threads read large blocks into a small ring of buffers, or the file's mapping
+// is handed out and the system is told what comes next. The memory it takes is
+// the ring, or of a mapping the pages of one slice and of those read ahead.
 #include <cstddef>
 #include <memory>
 #include <span>

@@ -18,8 +18,9 @@ namespace {
 constexpr std::size_t kMostConfigBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostConfigKeys = 20'000;
 
-// Sees every key as it is met, before values swallow each other. (A callback
-// of the library's own parser would do, but costs the square of the keys.)
+// Sees every key as it is read, before a repeated one replaces the first. (A
+// callback of the library's own parser would do too, but takes time quadratic
+// in the number of keys.)
 class KeyGuard final : public nlohmann::json_sax<SortedJson> {
  public:
   KeyGuard(std::string_view name, std::size_t offset, int max_depth)

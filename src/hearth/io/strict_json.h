@@ -1,7 +1,7 @@
 #pragma once
-// JSON that others wrote, held tighter than base's reader does: a key stands
-// once in its object, and a hostile object with a million keys costs no more
-// than its size (base keeps the order of keys and pays for that).
+// Reads JSON that others wrote, more strictly than base's reader: a key may
+// stand only once in its object, and a hostile object of a million keys costs
+// no more than its size (base keeps the order of keys and pays for that).
 #include <cstddef>
 #include <string_view>
 

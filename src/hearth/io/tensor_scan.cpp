@@ -5,7 +5,7 @@
 namespace hearth::io {
 namespace {
 
-// An exponent of all ones is NaN or infinity.
+// A number whose exponent bits are all ones is NaN or infinite.
 template <class T>
 std::uint64_t count(
     std::span<const std::byte> bytes,

@@ -1,5 +1,5 @@
 #pragma once
-// Looks for numbers that are none in a tensor's bytes.
+// Counts NaN and infinity in a tensor's bytes.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace hearth::io {
 
-// NaN and infinite elements; in quantised types, scales. 0 for whole numbers.
-// The bytes need no alignment.
+// How many elements (in quantised types: scales) are NaN or infinite; 0 for
+// integer types. The bytes need no alignment.
 std::uint64_t count_non_finite(
     TensorType type,
     std::span<const std::byte> bytes

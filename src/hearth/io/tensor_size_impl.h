@@ -1,5 +1,5 @@
 #pragma once
-// The bytes a shape takes, or nothing when no machine has that many.
+// The bytes a shape takes, or nothing when they overflow.
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -16,7 +16,7 @@ constexpr auto kPlainMlp = static_cast<unsigned>(NameStyle::plain_mlp);
 constexpr unsigned kLike = kLlama | kPlainMlp;  // norms before each half alone
 constexpr unsigned kLlamas = kLike | kGemma;
 
-// In this order a name is looked for.
+// Names are looked up in this order.
 constexpr RoleName kNames[] = {
     {Role::embedding, kLlamas, "model.embed_tokens", "token_embd"},
     {Role::embedding, kGpt2, "transformer.wte", "token_embd"},

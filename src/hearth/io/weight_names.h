@@ -43,7 +43,7 @@ enum class Role : std::uint8_t {
 inline constexpr std::size_t kRoles =
     std::size_t{1} + static_cast<std::size_t>(Role::adapter);
 
-// Whose habit a family's names follow.
+// Which convention a family's names follow.
 enum class NameStyle : std::uint8_t {
   llama = 1,
   gemma = 2,  // Llama's with norms on both sides of a half
@@ -69,9 +69,9 @@ std::string module_name(NameStyle style, Role role, int layer = -1);
 // where no style has it.
 NamedRole role_of(std::string_view name);
 
-// Of a pattern with {} for the layer's number, such as "blk.{}.attn_q":
-// nothing where the name does not follow it, the number, or -1 where it has
-// none.
+// Matches a name against a pattern with {} for the layer's number, such as
+// "blk.{}.attn_q". Returns the number (-1 where the pattern has no {}), or
+// nothing where the name does not match.
 std::optional<int> layer_by(std::string_view pattern, std::string_view name);
 
 // A row of the table of names.

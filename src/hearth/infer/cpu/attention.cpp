@@ -10,7 +10,7 @@ namespace {
 using kernels::Bf16;
 using kernels::kPagedChunk;
 
-// Tokens of a part up to which its queries read the pages as they lie.
+// Tokens of a part up to which its queries read the pages in place.
 constexpr long kFewTokens = 8;
 
 void put(float x, bool bf16, void* out, long at) {
@@ -201,7 +201,8 @@ void CpuAttention::attend_many(
   a.causal = true, a.window = model_.layers[layer].window;
   a.query_offset = part.first;
   const long units = kernels::attention_forward_units(a);
-  // The last blocks of queries see the most keys: they go first.
+  // The last blocks of queries see the most keys and take longest, so they are
+  // started first.
   for (long i = next_++; i < units; i = next_++) {
     run_.kernels.attention->forward(a, units - 1 - i, units - i, scratch);
   }

@@ -1,7 +1,7 @@
 #pragma once
-// Attention of one layer for the parts of a pass, as one thread of a team does
-// its share. Parts of few tokens read the pages as they lie; for many, keys
-// and values are first laid out in rows.
+// Attention of one layer for the parts of a pass; each thread of a team does
+// its share. The queries of a part with few tokens read the pages in place; for
+// a part with many, keys and values are first copied from the pages into rows.
 #include <atomic>
 #include <span>
 #include <vector>
@@ -39,7 +39,7 @@ class CpuAttention {
 
   // Before a pass, on one thread. Throws OutOfMemory.
   void plan(std::span<const PassPart> parts);
-  // Whether rows of that part are scaled before.
+  // Whether that part has few tokens: then its queries come scaled.
   bool few(const PassPart& part) const;
   kernels::PagedKv pages(
       const PassPart& part,

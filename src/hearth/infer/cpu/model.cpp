@@ -31,7 +31,8 @@ void read_gate(CpuReader& r, const nn::Gate& gate, int layer, CpuLayer& l) {
   if (learnt != nullptr) l.beta = *learnt;
 }
 
-// What the pass computes. A block with a weight of another role is the graph's.
+// The roles that the pass computes. A model with a weight of another role is
+// left to the graph.
 constexpr Role kNorms[] = {Role::attention_norm, Role::after_attention_norm,
                            Role::mlp_norm,       Role::after_mlp_norm,
                            Role::query_norm,     Role::key_norm,

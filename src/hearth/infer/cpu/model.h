@@ -1,6 +1,6 @@
 #pragma once
-// A loaded model as plain addresses, for running it without a graph: every
-// family, with its matrices packed or quantised on a CPU.
+// A loaded model as plain addresses, for running it without a graph: a model of
+// any family whose matrices are packed or quantised for a CPU.
 #include <array>
 #include <optional>
 #include <vector>
@@ -18,7 +18,7 @@ struct CpuLora {
   float scale = 1;
 };
 
-// Empty where the model has no such matrix.
+// A matrix of a linear layer; all null where the model has none of that role.
 struct CpuMatrix {
   long n = 0, k = 0;
   // The matrix is packed or quantised: exactly one of these is set.
@@ -35,22 +35,22 @@ struct CpuMatrix {
   }
 };
 
-// Rows to gather from.
+// A table whose rows are gathered by id or position.
 struct CpuTable {
   const void* rows = nullptr;
   long count = 0;
   bool bf16 = true;  // else float32
 };
 
-// What a norm multiplies with, Gemma's one added already, and adds.
+// A norm's weight, to which Gemma's one is added already, and its bias.
 struct CpuNorm {
   const float *weight = nullptr, *bias = nullptr;  // no weight: no norm
   explicit operator bool() const { return weight != nullptr; }
 };
 
 struct CpuLayer {
-  // By their weights' roles; empty where the layer has none. Of a plain MLP
-  // `up` alone is what the activation is taken of.
+  // Norms and matrices by the role of their weights, empty where the layer has
+  // none. In a plain MLP the activation is taken of `up` alone.
   std::array<CpuNorm, io::kRoles> norms;
   std::array<CpuMatrix, io::kRoles> multiplied;
   float beta = 1;              // of the activation
@@ -65,7 +65,7 @@ struct CpuLayer {
   const CpuMatrix& matrix(io::Role role) const {
     return multiplied[static_cast<std::size_t>(role)];
   }
-  // Those that are not empty, as Decoder::linears() lists them.
+  // The matrices that there are, in the order of Decoder::linears().
   std::vector<const CpuMatrix*> matrices() const;
 };
 
@@ -83,17 +83,17 @@ struct CpuModel {
   CpuTable embedding, positions;  // positions: learnt ones, or no rows
   float embedding_scale = 1;
   bool quantized = false;  // any matrix is
-  // Numbers that the model holds in another form.
+  // Copies of weights that the model holds in a form the kernels do not read.
   std::vector<AlignedBuffer> own;
 
   // Bytes of weights that one token's step reads.
   std::size_t bytes_per_token() const;
 };
 
-// None where the graph alone can run it: rotary scaling by the length in use,
-// gates whose alpha is a mean over all tokens, heads that pages do not take,
-// DoRA, adapters that are not merged, no CPU. The model and the adapters must
-// outlive it.
+// Nothing for a model that the graph alone can run: rotary scaling by the
+// length in use, gates whose alpha is a mean over all tokens, head sizes that
+// pages do not take, DoRA, adapters that are not merged, another device than a
+// CPU. The model and the adapters must outlive the result.
 std::optional<CpuModel> cpu_model(
     const models::LoadedModel& model,
     const LoraSets& adapters

@@ -49,7 +49,7 @@ CpuPass::CpuPass(
 }
 
 void CpuPass::Worker::meet() const noexcept {
-  // A few lines at a time: between them it looks whether the others are there.
+  // A few lines at a time, so that the barrier is checked often.
   constexpr int kLines = 4;
   barrier.wait([this] { return ahead.more(kLines); });
 }
@@ -87,7 +87,7 @@ void CpuPass::expect(
     const PassPlan& plan,
     const Together& next
 ) const noexcept {
-  products_.ask_ahead(
+  products_.note_next(
       w.index, std::ssize(plan.ids), next.all(), next.alike, w.ahead
   );
 }

@@ -1,8 +1,9 @@
 #pragma once
-// One run of a model over some rows without a graph: every thread of the team
-// goes through the layers in step, does its share of each phase and meets the
-// others at a barrier. Rows of all sequences go through each product together.
-// What the halves of a block and the head do is in files of their own.
+// One run of a model over the tokens of several sequences, a row each, without
+// a graph. Every thread of the team goes through all layers; it does its share
+// of each phase and meets the others at a barrier. Rows of all sequences go
+// through each product together. The halves of a block (attention, MLP) and the
+// head have files of their own.
 #include <array>
 #include <cstdint>
 #include <span>
@@ -14,7 +15,7 @@
 
 namespace hearth::infer {
 
-// A row whose hidden state is wanted, and the place to write it to.
+// A row whose hidden state is wanted, and where to write it.
 struct StateRow {
   long row;
   float* to;
@@ -42,9 +43,9 @@ class CpuPass {
   );
 
   long rows() const { return rows_; }
-  // Writes one row of the vocabulary's size for each wanted one. The
-  // sequences' pages have room; their lengths stay what they are. Throws
-  // OutOfMemory before anything is written.
+  // Writes a row of logits for each wanted row. The sequences' pages must have
+  // room; their lengths are not changed. Throws OutOfMemory before anything is
+  // written.
   void run(const PassPlan& plan, float* logits);
 
  private:
@@ -57,7 +58,7 @@ class CpuPass {
 
     // Waits for the others.
     void meet() const noexcept;
-    // Before it works on rows, which leaves memory idle.
+    // Prefetches before work on rows, which leaves memory idle.
     void look_ahead() const noexcept { ahead.more(ReadAhead::kAtOnce); }
   };
   // Matrices that are multiplied with the same rows.
@@ -81,8 +82,9 @@ class CpuPass {
   CpuAttention attention_;
   std::vector<RotaryTable> rotary_;  // of CpuModel::ropes
   std::vector<std::int32_t> positions_;
-  // `aside_` holds rows of float beside the stream: positions, a branch that
-  // is normed before it joins, what the head reads.
+  // `stream_` is the residual stream. `aside_` holds other rows of float:
+  // position embeddings, a half's output that is normed before it is added, the
+  // head's input.
   AlignedBuffer stream_, aside_, normed_, qkv_, mixed_, gates_, inner_;
   AlignedBuffer attention_scratch_;
 
@@ -90,7 +92,7 @@ class CpuPass {
   void make_ready(const PassPlan& plan);
   // The same worker, with its share of that many rows.
   Worker sharing(const Worker& w, long rows) const;
-  // Those of the layer, or of the head behind the last one.
+  // The first matrices of the layer, or the head's after the last layer.
   Together opening(std::size_t layer) const;
   void expect(
       const Worker& w,
@@ -105,11 +107,12 @@ class CpuPass {
   ) const;
 
   void embed(const Worker& w, const PassPlan& plan) noexcept;
-  // The stream's own rows, as a half's first products read them.
+  // Norms the worker's own rows of the stream for a half's first products.
   void norm(const Worker& w, const CpuNorm& norm) noexcept;
-  // A half's last product, added to the stream or, with a norm after it, put
-  // aside; join() then adds it, and is for the thread's own rows. `next` is
-  // what the next half begins with.
+  // Computes a half's last product and adds it to the stream. Where a norm
+  // comes after it, the product is put aside instead, and join() adds it for
+  // the worker's own rows. `next` are the matrices that the next half begins
+  // with.
   void leave_half(
       const Worker& w,
       const PassPlan& plan,
@@ -120,7 +123,7 @@ class CpuPass {
   ) noexcept;
   void join(const Worker& w, const CpuNorm& after) noexcept;
 
-  // cpu_pass_attention.cpp
+  // pass_attention.cpp
   void attention(
       const Worker& w,
       const PassPlan& plan,
@@ -139,13 +142,12 @@ class CpuPass {
       std::size_t index
   ) noexcept;
 
-  // cpu_pass_mlp.cpp
+  // pass_mlp.cpp
   void mlp(const Worker& w, const PassPlan& plan, std::size_t index) noexcept;
   template <class T>
   void activate(const CpuLayer& l, const CpuProducts::Part& part) noexcept;
 
-  // cpu_pass_head.cpp; the worker's rows are of the wanted ones, or of
-  // plan.states.
+  // pass_head.cpp. The worker's share is of the wanted rows, or of plan.states.
   void show_states(const Worker& w, const PassPlan& plan) noexcept;
   void head(const Worker& w, const PassPlan& plan, float* logits) noexcept;
 };

@@ -9,8 +9,8 @@ namespace hearth::infer {
 
 using io::Role;
 
-// Queries, keys and values side by side in each row, from three products or
-// from one.
+// Computes queries, keys and values, side by side in each row, with three
+// products or with one.
 void CpuPass::project(
     const Worker& w,
     const PassPlan& plan,
@@ -63,7 +63,8 @@ void CpuPass::rotate_heads(const Worker& w, const CpuLayer& l) noexcept {
   );
 }
 
-// Keys and values go to their pages; queries that read pages are scaled.
+// Stores keys and values to their pages, and scales the queries that read
+// pages.
 void CpuPass::append(
     const Worker& w,
     const PassPlan& plan,

@@ -39,7 +39,8 @@ void CpuPass::head(
         static_cast<std::size_t>(dim_) * sizeof(float)
     );
   }
-  // A quantised head is asked in float32: what it rounds is then rounded once.
+  // A quantised head takes float32 rows: it rounds them itself, and bf16 rows
+  // would be rounded twice.
   const bool narrow =
       model_.bf16 && (!model_.head.quantized() || plan.way == QuantWay::wide);
   void* normed = narrow ? static_cast<void*>(normed_.data()) : rows;

@@ -68,7 +68,7 @@ void CpuPass::mlp(
   );
   if (!l.norm(Role::after_mlp_norm)) return;
   join(w, l.norm(Role::after_mlp_norm));
-  // The head takes rows that others have joined.
+  // The head reads rows to which other threads have added their part.
   w.meet();
 }
 

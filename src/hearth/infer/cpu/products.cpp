@@ -15,12 +15,13 @@ using kernels::PackedLayout;
 using kernels::QuantCompute;
 using kernels::QuantMatrix;
 
-// Columns are shared out in these: a panel of any table, two quantised ones.
+// Columns are shared out in multiples of this: the columns of a dense panel of
+// any table, or of two quantised panels.
 constexpr long kColumns = 32;
 // With more rows than this, threads share the rows; with fewer, the columns of
 // the weights.
 constexpr long kFewRows = 64;
-// Widened columns of a matrix that stay in the second cache beside the rows.
+// Bytes of widened columns that stay in the second-level cache beside the rows.
 constexpr long kWideBytes = 1L << 20;
 
 std::size_t bytes(long n) {
@@ -64,8 +65,9 @@ const void* row_at(const ProductInput& in, long row) {
   return static_cast<const std::byte*>(in.rows) + row * in.stride * size;
 }
 
-// Few rows: columns of all the matrices, one after the other, in equal shares;
-// or the same share of each. Calls each(i, begin, end) for every matrix.
+// Shares out columns for few rows: in equal parts of all the matrices one after
+// the other, or the same part of each. Calls each(i, begin, end) for every
+// matrix.
 template <class Each>
 void for_shares(
     std::span<const CpuMatrix* const> matrices,
@@ -135,8 +137,9 @@ std::byte* CpuProducts::scratch(int worker) noexcept {
   return scratch_.data() + own_ * static_cast<unsigned>(worker);
 }
 
-// Tiles multiply sixteen rows in the time of one; vectors start sooner. One
-// row by tiles would be read no faster than by vectors.
+// Tiles multiply sixteen rows in the time of one, but take longer to start; for
+// a single row the time is that of reading the weights, which tiles do no
+// faster than vectors.
 const kernels::GemmFamily& CpuProducts::family(
     const CpuMatrix& m,
     long rows
@@ -402,7 +405,7 @@ std::span<const std::byte> CpuProducts::weights(
   );
 }
 
-void CpuProducts::ask_ahead(
+void CpuProducts::note_next(
     int worker,
     long rows,
     std::span<const CpuMatrix* const> matrices,

@@ -1,7 +1,8 @@
 #pragma once
-// Products of rows of activations with a model's matrices, as one thread of a
-// team does its share of them. Threads cut the columns of few rows and the
-// rows of many; none needs another's result before the next barrier.
+// Products of rows of activations with a model's matrices; each thread of a
+// team does its share. With few rows the threads share the columns of the
+// weights, with many the rows; none needs another's result before the next
+// barrier.
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -43,7 +44,7 @@ struct ProductOutput {
 
 class CpuProducts {
  public:
-  // For at most that many rows at a time. Throws OutOfMemory.
+  // Takes memory for at most so many rows at a time. Throws OutOfMemory.
   CpuProducts(
       const CpuModel& model,
       const ops::Execution& run,
@@ -51,8 +52,8 @@ class CpuProducts {
       bool invariant
   );
 
-  // Makes rows [begin, end) ready for these matrices, where they need it.
-  // Different rows may be made ready by different threads.
+  // Brings rows [begin, end) into the form that these matrices read, where they
+  // need it. Different threads may prepare different rows.
   void prepare(
       const ProductInput& in,
       std::span<const CpuMatrix* const> matrices,
@@ -63,9 +64,9 @@ class CpuProducts {
   struct Part {
     long row_begin = 0, row_end = 0, begin = 0, end = 0;  // columns
   };
-  // One worker's share, after all rows were prepared for these very matrices.
-  // Matrices of one height may be asked for `alike`: then a worker has the
-  // same columns and rows of each, and they are returned.
+  // Computes one worker's share, after all rows were prepared for these very
+  // matrices. With `alike`, for matrices of one height, a worker computes the
+  // same columns and rows of each, and returns which.
   Part multiply(
       int worker,
       const ProductInput& in,
@@ -74,9 +75,10 @@ class CpuProducts {
       bool alike
   ) noexcept;
 
-  // What multiply() will read of these matrices for so many rows. More than a
-  // few rows are not waited for: their products take longer than that.
-  void ask_ahead(
+  // Notes in `ahead`, in place of what was there, the weights that multiply()
+  // will read of these matrices for so many rows. For more than a few rows that
+  // is nothing: their products take longer than reading the weights.
+  void note_next(
       int worker,
       long rows,
       std::span<const CpuMatrix* const> matrices,

@@ -48,7 +48,7 @@ std::size_t asked(const Fixture& f, long rows, bool alike) {
   std::size_t bytes = 0;
   for (int w = 0; w < f.run.pool.size(); ++w) {
     ReadAhead ahead;
-    products.ask_ahead(w, rows, f.all(), alike, ahead);
+    products.note_next(w, rows, f.all(), alike, ahead);
     bytes += ahead.left();
   }
   return bytes;

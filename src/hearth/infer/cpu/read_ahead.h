@@ -1,7 +1,7 @@
 #pragma once
-// What a thread reads next, asked for while it waits for the others. A step of
-// few rows reads every weight once and does little else: whenever a thread
-// stands at a barrier or norms a row its memory would rest.
+// Prefetches what a thread reads next, while it waits for the others. A step of
+// few rows reads every weight once and does little else, so memory would be
+// idle whenever a thread waits at a barrier or computes a norm.
 #include <array>
 #include <cstddef>
 #include <span>
@@ -10,23 +10,23 @@ namespace hearth::infer {
 
 class ReadAhead {
  public:
-  // The most bytes to fetch ahead: they stay in the second-level cache beside
+  // The most bytes to prefetch: they must stay in the second-level cache beside
   // what is in use.
   static constexpr std::size_t kMost = std::size_t{128} << 10;
-  // Lines that are under way at once: more would make the thread wait.
+  // Cache lines requested at once; more requests would make the thread wait.
   static constexpr int kAtOnce = 48;
 
   // Forgets what was to be read.
   void clear() noexcept { count_ = next_ = 0, room_ = kMost; }
-  // After what was added before, in the order of reading; the rest of what is
-  // more than kMost, or than kPieces, is left.
+  // Adds bytes to be read after those added before. What is beyond kMost bytes
+  // or kPieces pieces is left out.
   void add(std::span<const std::byte> bytes) noexcept {
     const std::size_t n = bytes.size() < room_ ? bytes.size() : room_;
     if (n == 0 || count_ == kPieces) return;
     pieces_[count_++] = {bytes.data(), bytes.data() + n};
     room_ -= n;
   }
-  // Asks for the next lines; false when all were asked for.
+  // Prefetches the next lines. False when nothing was left.
   bool more(int lines) noexcept {
     while (next_ < count_) {
       Piece& p = pieces_[next_];
@@ -38,7 +38,7 @@ class ReadAhead {
     }
     return false;
   }
-  // Bytes not asked for yet.
+  // Bytes that are not prefetched yet.
   std::size_t left() const noexcept {
     std::size_t bytes = 0;
     for (std::size_t i = next_; i < count_; ++i) {
@@ -51,7 +51,7 @@ class ReadAhead {
  private:
   static constexpr std::size_t kPieces = 3;  // queries, keys and values
   static constexpr std::ptrdiff_t kLine = 64;
-  static constexpr int kSecondCache = 2;  // the builtin's word for it
+  static constexpr int kSecondCache = 2;  // as __builtin_prefetch calls it
 
   struct Piece {
     const std::byte *at = nullptr, *end = nullptr;

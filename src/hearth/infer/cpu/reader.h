@@ -1,7 +1,7 @@
 #pragma once
-// The parameters of a loaded model as addresses. One that is missing, or held
-// in a form that the kernels here do not read, is not an error: whole() says
-// so, and the graph runs the model.
+// Reads the parameters of a loaded model as addresses. A parameter that is
+// missing, or held in a form that the kernels here do not read, is no error:
+// whole() is false then, and the graph runs the model.
 #include <string>
 
 #include "hearth/infer/cpu/model.h"
@@ -10,8 +10,8 @@ namespace hearth::infer {
 
 class CpuReader {
  public:
-  // Numbers that the model holds in another form go to `to`, which notes
-  // whether any matrix was quantised.
+  // Copies of weights that the model holds in another form go to `to`, where it
+  // is also noted whether any matrix is quantised.
   CpuReader(
       const models::LoadedModel& model,
       const LoraSets& adapters,
@@ -23,7 +23,7 @@ class CpuReader {
   const float* vector(io::NamedRole part);
   // Both are empty where the model has none.
   CpuNorm norm(io::Role role, int layer = -1);
-  // With its bias and what the adapters have for it.
+  // With the bias and what the adapters add.
   CpuMatrix linear(io::Role role, int layer);
   CpuMatrix matrix(const nn::Weight& p, const float* bias = nullptr);
   CpuTable table(io::Role role);

@@ -1,6 +1,6 @@
 #pragma once
-// What is done to whole rows between products: gathering, norms, the cap of
-// logits. Each is for rows [begin, end), and different threads may have
+// Operations on whole rows between products: gathering, norms, the cap of
+// logits. Each works on rows [begin, end), and different threads may take
 // different rows.
 #include <cstdint>
 
@@ -25,7 +25,7 @@ struct RowNorm {
   const CpuNorm& weights;
   long dim;
   const float* x;
-  void* y;  // bf16 or float; where float it may be x
+  void* y;  // bf16 or float; as float it may be x itself
   bool bf16;
 };
 void norm_rows(

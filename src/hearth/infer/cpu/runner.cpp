@@ -11,8 +11,8 @@
 namespace hearth::infer {
 namespace {
 
-// Rows of a pass: enough for the products to run at their best, few enough
-// for what they leave to stay near.
+// Rows of a pass: enough for the products to reach their best rate, and few
+// enough for their results to stay in the caches.
 constexpr long kPassRows = 512;
 // Fewer where every query leaves a partial result for every chunk of keys.
 constexpr long kInvariantRows = 64;
@@ -166,8 +166,9 @@ bool CpuRunner::steps_in_bytes(const RunnerPart& part) const {
   return !part.prompt && part.ids.size() <= kStepTokens;
 }
 
-// First the parts that are steps, then prompts: quantised weights are
-// multiplied in another way for each. A dense model has no such difference.
+// Single steps go before prompts, in passes of their own, because quantised
+// weights are multiplied in another way for each. A dense model has no such
+// difference.
 std::vector<std::vector<CpuRunner::Piece>> CpuRunner::cut(
     std::span<const RunnerPart> parts
 ) const {
@@ -297,7 +298,7 @@ std::span<const float> CpuRunner::step(std::span<const RunnerPart> parts) {
   }
   if (pages > pool().free_pages) throw_pool_full(pages, pool());
   const auto first_row = make_room(parts);
-  // Room that is left over after a refusal stays with its sequence.
+  // After a refusal the pages taken so far stay with their sequences.
   for (const auto& part : parts) {
     pages_.reserve(
         pages_.find(part.sequence), static_cast<int>(part.ids.size())

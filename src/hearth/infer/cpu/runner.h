@@ -1,7 +1,7 @@
 #pragma once
-// A runner without a graph, for a CPU: keys and values in shared pages, rows of
-// all sequences in one product, the weights read once a step. What it leaves to
-// the graph is where cpu_model() says.
+// A runner without a graph, for a CPU: keys and values lie in shared pages,
+// rows of all sequences go through one product, and the weights are read once a
+// step. cpu_model() says which models are left to the graph.
 //
 // A row's logits may depend on how many rows are in the step, as one row, few
 // and many go through different products and a long part through another
@@ -18,7 +18,7 @@ namespace hearth::infer {
 
 class CpuRunner : public Runner {
  public:
-  // Null where the model or the options are not for it. Throws as
+  // Null where it cannot run the model or serve the options. Throws as
   // make_runner() does.
   static std::unique_ptr<CpuRunner> make(
       const models::LoadedModel& model,

@@ -1,7 +1,8 @@
 #pragma once
-// Where the threads of one job wait for each other, within a microsecond: they
-// are all running, and what follows is short. A thread that waits long gives
-// its core away, in case there are fewer cores than threads.
+// A barrier that the threads of one job pass within a microsecond: all of them
+// are running, and the work between barriers is short, so they spin. A thread
+// that has waited long yields its core, in case there are fewer cores than
+// threads.
 #include <atomic>
 #include <thread>
 
