@@ -1,6 +1,7 @@
 #include "hearth/train/plan/trial.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "hearth/base/clock.h"
 #include "hearth/base/error.h"
@@ -26,12 +27,13 @@ class Trial {
   TrialResult run() {
     mx::clear_cache();
     const bool counted = hardware::reset_process_peak();
-    while (!done()) {
-      step(result_.steps >= options_.warm_up);
+    while (!done() && !result_.stopped) {
+      send_step();
+      if (sent_.size() == update_->most_under_way()) take_step();
       if (options_.progress) options_.progress(result_.tokens);
       result_.stopped = options_.stop && options_.stop();
-      if (result_.stopped) break;
     }
+    while (!sent_.empty()) take_step();
     result_.stall_seconds = loader_.stats().stall_seconds;
     result_.peak = counted ? hardware::process_peak() : charged_;
     return std::move(result_);
@@ -44,7 +46,15 @@ class Trial {
   std::unique_ptr<Step> update_;
   data::Loader loader_;
   data::Batch batch_;
-  TrialResult result_;
+  // A step that the device may be at still.
+  struct Sent {
+    std::uint64_t tokens;
+    std::uint32_t length;
+    double waited;  // seconds for its batch
+    bool timed;
+  };
+  std::deque<Sent> sent_;
+  TrialResult result_;       // steps and tokens: of what was sent
   std::size_t charged_ = 0;  // bytes, at the peak of a step
 
   data::LoaderConfig loader_config() const {
@@ -70,31 +80,44 @@ class Trial {
     );
   }
 
-  void step(bool timed) {
+  void send_step() {
     const double start = seconds_now();
     if (!loader_.next(batch_))
       throw Error("the training data has no batch to give");
-    const double waited = seconds_now() - start;
+    const bool timed = result_.steps >= options_.warm_up;
+    sent_.push_back(
+        {batch_.tokens, batch_.length, seconds_now() - start, timed}
+    );
     const auto longest = static_cast<std::uint32_t>(session_.recipe.longest());
-    const StepResult made = update_->run(
+    update_->send(
         batch_,
         {.number = result_.steps,
          .rows = rows_of(std::uint64_t{result_.rows} * longest, batch_.length),
          .lr = learning_rate()}
     );
-    if (made.shrunk) {
-      result_.rows = rows_of(std::uint64_t{made.rows} * batch_.length, longest);
-    }
-    charged_ = std::max(charged_, made.peak);
     result_.steps += 1;
     result_.tokens += batch_.tokens;
+  }
+
+  void take_step() {
+    const Sent sent = sent_.front();
+    sent_.pop_front();
+    const StepResult made = update_->take();
+    if (made.shrunk) {
+      const auto longest =
+          static_cast<std::uint32_t>(session_.recipe.longest());
+      result_.rows = rows_of(std::uint64_t{made.rows} * sent.length, longest);
+    }
+    charged_ = std::max(charged_, made.peak);
     result_.train_loss = made.loss;
-    if (!timed) return;
+    if (!sent.timed) return;
     result_.gradient_seconds.push_back(made.gradient_seconds);
     result_.update_seconds.push_back(made.update_seconds);
-    const double all = waited + made.gradient_seconds + made.update_seconds;
+    double all = made.gradient_seconds + made.update_seconds;
+    // Where steps overlap, a device works on the last one during this wait.
+    if (update_->most_under_way() == 1) all += sent.waited;
     result_.timed_seconds += all;
-    result_.rates.push_back(static_cast<double>(batch_.tokens) / all);
+    result_.rates.push_back(static_cast<double>(sent.tokens) / all);
   }
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// A few steps of a session for measuring them: the loop's own step, with
-// nothing kept, judged or saved.
+// Makes a few steps of a session to measure them: the loop's own step, on a
+// device sent ahead as the loop does, with nothing kept, judged or saved.
 #include <cstdint>
 #include <functional>
 #include <vector>

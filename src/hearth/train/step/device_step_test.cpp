@@ -8,6 +8,7 @@
 #include "hearth/ops/op.h"
 #include "hearth/train/loop/session_step.h"
 #include "hearth/train/loop/trainer_case_test.h"
+#include "hearth/train/plan/trial.h"
 
 namespace hearth::train {
 namespace {
@@ -107,6 +108,19 @@ TEST_F(DeviceStepTest, WhatIsBeyondTheLimitsIsNotCounted) {
   made = step->run(batch, {.rows = 4, .lr = 1e-3});
   EXPECT_EQ(made.outcome, StepOutcome::applied);
   EXPECT_EQ(optimizer->steps(), 1);
+}
+
+// What `hearth tune` measures is sent ahead as the loop's steps are, and none
+// is lost at the end.
+TEST_F(DeviceStepTest, ATrialSendsItsStepsAheadAndTakesThemAll) {
+  const Words words{"train.steps=5", "data.valid=off"};
+  const Run whole = run(ops::Face::gpu, words);
+  const ops::ScopedFace gpu(ops::Face::gpu);
+  Session session = open(words);
+  const auto trial = run_trial(session, {.rows = 4, .steps = 4, .warm_up = 1});
+  EXPECT_EQ(trial.steps, 5);
+  EXPECT_EQ(trial.rates.size(), 4u);
+  EXPECT_NEAR(trial.train_loss, whole.losses.back(), 1e-6);
 }
 
 }  // namespace
