@@ -22,7 +22,6 @@
 #include "hearth/serve/http/http_connection_impl.h"
 #include "hearth/serve/http/listen_socket.h"
 #include "hearth/serve/http/wakeup.h"
-#include "hearth/serve/worker_queue.h"
 
 namespace hearth::serve {
 namespace {

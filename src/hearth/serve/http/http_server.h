@@ -13,9 +13,9 @@
 #include <memory>
 #include <string>
 
+#include "hearth/base/worker_queue.h"
 #include "hearth/serve/http/http_parser.h"
 #include "hearth/serve/http/http_reply.h"
-#include "hearth/serve/worker_queue.h"
 
 namespace hearth::serve {
 

@@ -12,7 +12,7 @@
 
 #include "hearth/base/clock.h"
 
-namespace hearth::serve {
+namespace hearth {
 
 class WorkerQueue {
  public:
@@ -65,4 +65,4 @@ class WorkerQueue {
   std::deque<Worker> workers_;
 };
 
-}  // namespace hearth::serve
+}  // namespace hearth

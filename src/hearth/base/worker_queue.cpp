@@ -1,9 +1,9 @@
-#include "hearth/serve/worker_queue.h"
+#include "hearth/base/worker_queue.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace hearth::serve {
+namespace hearth {
 namespace {
 
 std::size_t share_of(int threads, WorkerQueue::Sharing sharing) {
@@ -112,4 +112,4 @@ WorkerQueue::State WorkerQueue::state() const {
   return out;
 }
 
-}  // namespace hearth::serve
+}  // namespace hearth

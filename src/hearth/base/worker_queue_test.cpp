@@ -1,11 +1,11 @@
-#include "hearth/serve/worker_queue.h"
+#include "hearth/base/worker_queue.h"
 
 #include <atomic>
 #include <future>
 
 #include <gtest/gtest.h>
 
-namespace hearth::serve {
+namespace hearth {
 namespace {
 
 // A job that says it has begun and waits until it is let go.
@@ -99,4 +99,4 @@ TEST(WorkerQueue, WhatHasNotBegunIsDropped) {
 }
 
 }  // namespace
-}  // namespace hearth::serve
+}  // namespace hearth
