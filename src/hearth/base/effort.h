@@ -10,6 +10,7 @@
 // Units are counted, not timed, so that the same text is refused everywhere. A
 // unit is a small step, a character read or a name compared: ten million of
 // them take a quarter of a second to one second.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -62,6 +63,18 @@ class Effort {
   // Checks the clock and the flag now, and throws as spend() does.
   void look();
   std::uint64_t left() const { return left_; }
+
+  // One for a part of the work: at most so many units of what is left, with the
+  // same deadline and flag. What it has used is told with
+  // used_by_part().
+  Effort part(std::uint64_t most) const {
+    Effort out = *this;
+    out.left_ = std::min(most, left_);
+    return out;
+  }
+  void used_by_part(std::uint64_t units) noexcept {
+    left_ -= std::min(units, left_);
+  }
 
  private:
   static constexpr std::uint64_t kLookEvery = std::uint64_t{1} << 14;

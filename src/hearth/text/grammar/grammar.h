@@ -1,6 +1,7 @@
 #pragma once
 // What a text may be: a grammar over bytes, and the set of tokens that may
 // come next. Whatever is chosen among them, the finished text is valid.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -49,7 +50,14 @@ std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
     std::vector<std::int32_t> stop_ids
 );
 
-// The position of one text in its grammar, and the tokens that may follow.
+// The position of one text in its grammar, and the tokens that may follow. Not
+// for several threads at once; but a copy may be used by another.
+//
+// Where a function takes an effort, it uses no more of it than there is: past
+// that it throws EffortError, has changed nothing that counts, and may be
+// called again with more, from another thread too. What was found until then is
+// kept. A token's own budget is not the caller's: past it there is a
+// UsageError.
 class GrammarState {
  public:
   // The first for a grammar and a vocabulary looks for texts that the tokens
@@ -63,16 +71,20 @@ class GrammarState {
   GrammarState& operator=(const GrammarState&);
   ~GrammarState();
 
+  // Works out what mask() will say.
+  void prepare(Effort* effort = nullptr);
   // -inf for every token that cannot come next. Stop ids are left where the
   // text may end.
   void mask(std::span<float> logits);
   // Throws Error when the token was not allowed.
-  void accept(std::int32_t id);
+  void accept(std::int32_t id, Effort* effort = nullptr);
   // Accepts bytes that are no whole token.
-  void accept_bytes(std::string_view bytes);
+  void accept_bytes(std::string_view bytes, Effort* effort = nullptr);
   bool may_end() const;
   // Whether only the end can follow.
   bool must_end() const;
+  // About what it takes of memory by itself.
+  std::size_t bytes() const;
 
  private:
   struct State;

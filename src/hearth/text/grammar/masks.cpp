@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "hearth/text/grammar/reserve.h"
+
 namespace hearth::text::grammar {
 
 StateMask::StateMask(const TokenSet& tokens, std::vector<std::uint32_t> open)
@@ -41,17 +43,6 @@ std::size_t StateMask::bytes() const {
          open_.size() * sizeof(std::uint32_t) + (bits_ ? bits_->size() / 8 : 0);
 }
 
-namespace {
-
-// The charge of one caller ends with this object, also where making a mask was
-// too much; the next caller charges its own budget.
-struct Uncharged {
-  std::unique_ptr<Stacks>& stacks;
-  ~Uncharged() { stacks->charge(nullptr); }
-};
-
-}  // namespace
-
 StateMasks::StateMasks(
     const Automaton& automaton,
     const GrammarVocabulary& vocabulary,
@@ -62,18 +53,47 @@ StateMasks::StateMasks(
       completions_(automaton, vocabulary, effort),
       stacks_(std::make_unique<Stacks>(automaton)) {}
 
+// The stacks of all for one caller, or new ones where another has them. They
+// are given back also where making a mask was too much: the next one finds what
+// was found.
+class StateMasks::Borrowed {
+ public:
+  Borrowed(StateMasks& of, std::unique_ptr<Stacks> stacks, Effort* effort)
+      : of_(of), stacks_(std::move(stacks)) {
+    if (!stacks_) stacks_ = std::make_unique<Stacks>(*of_.automaton_);
+    stacks_->charge(effort);
+  }
+  ~Borrowed() {
+    stacks_->charge(nullptr);
+    const std::lock_guard lock(of_.mutex_);
+    if (!of_.stacks_) of_.stacks_ = std::move(stacks_);
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+
+  std::unique_ptr<Stacks>& stacks() { return stacks_; }
+
+ private:
+  StateMasks& of_;
+  std::unique_ptr<Stacks> stacks_;
+};
+
 std::shared_ptr<const StateMask> StateMasks::of(StateId state, Effort* effort) {
   // In a long text most positions are alike, because no token reaches a bound.
   state = automaton_->like(state, vocabulary_->max_depth());
+  std::unique_ptr<Stacks> free;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(state);
+    if (found != known_.end()) return found->second;
+    free = std::move(stacks_);
+  }
+  Borrowed borrowed(*this, std::move(free), effort);
+  auto made = make(state, borrowed.stacks());
   const std::lock_guard lock(mutex_);
+  // Another one may have made it meanwhile.
   const auto found = known_.find(state);
   if (found != known_.end()) return found->second;
-  if (stacks_->bytes() > kMaxStackBytes) {
-    stacks_ = std::make_unique<Stacks>(*automaton_);
-  }
-  stacks_->charge(effort);
-  const Uncharged after{stacks_};
-  auto made = make(state);
   if (bytes_ + made->bytes() > kMaxBytes) {
     known_.clear();
     bytes_ = 0;
@@ -83,15 +103,22 @@ std::shared_ptr<const StateMask> StateMasks::of(StateId state, Effort* effort) {
   return made;
 }
 
-std::shared_ptr<const StateMask> StateMasks::make(StateId state) {
+std::shared_ptr<const StateMask> StateMasks::make(
+    StateId state,
+    std::unique_ptr<Stacks>& stacks
+) {
+  if (stacks->bytes() > kMaxStackBytes) {
+    stacks->spend(kRenewal);
+    stacks = stacks->fresh();
+  }
   TokenSet tokens(vocabulary_->size());
   std::vector<std::uint32_t> open;
   const auto nodes = vocabulary_->nodes();
   scan_all(
-      *vocabulary_, stacks_, stacks_->alone(state),
+      *vocabulary_, stacks, stacks->alone(state),
       [&](std::uint32_t node, SetId set) {
         for (const std::int32_t id : vocabulary_->tokens(node)) tokens.add(id);
-        if (nodes[node].end > node + 1 && stacks_->may_end(set)) {
+        if (nodes[node].end > node + 1 && stacks->may_end(set)) {
           open.push_back(node);
         }
       }

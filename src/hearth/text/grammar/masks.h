@@ -37,7 +37,8 @@ class StateMask {
   std::vector<std::uint32_t> open_;
 };
 
-// The masks of one grammar and one vocabulary; several threads may use them.
+// The masks of one grammar and one vocabulary. Several threads may use them,
+// and none waits while another makes one.
 class StateMasks {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{32} << 20;
@@ -55,13 +56,17 @@ class StateMasks {
   }
 
  private:
-  std::shared_ptr<const StateMask> make(StateId state);
+  class Borrowed;
+  std::shared_ptr<const StateMask> make(
+      StateId state,
+      std::unique_ptr<Stacks>& stacks
+  );
 
   const Automaton* automaton_;
   const GrammarVocabulary* vocabulary_;
   Completions completions_;
   std::mutex mutex_;
-  std::unique_ptr<Stacks> stacks_;
+  std::unique_ptr<Stacks> stacks_;  // null while somebody works with them
   std::unordered_map<StateId, std::shared_ptr<const StateMask>> known_;
   std::size_t bytes_ = 0;
 };

@@ -40,77 +40,12 @@ Stacks::Stacks(const Automaton& automaton, const Completions* completions)
   intern_set(end);
 }
 
-SetId Stacks::start() {
-  add({automaton_->rule(automaton_->root()).start, kBottom});
-  return close();
-}
-
-SetId Stacks::alone(StateId state) {
-  std::vector<Place> one{{state, kBottom}};
-  return intern_set(one);
-}
-
-SetId Stacks::returns(NodeId below) {
-  for (const Place& back : backs(below)) add(back);
-  return close();
-}
-
-SetId Stacks::slow_step(SetId set, std::uint8_t byte) {
-  for (const Place& place : places(set)) {
-    for (const ByteEdge edge :
-         automaton_->bytes(automaton_->row(place.state))) {
-      if (edge.first <= byte && byte <= edge.last) add({edge.to, place.below});
-    }
-  }
-  const SetId next = close();
-  next_
-      [static_cast<std::size_t>(set) * classes_ +
-       automaton_->byte_class(byte)] = next;
-  return next;
-}
-
-void Stacks::add(Place place) {
-  const auto key =
-      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(place.state))
-       << 32) |
-      static_cast<std::uint32_t>(place.below);
-  if (seen_.insert(key).second) work_.push_back(place);
-}
-
-void Stacks::visit(Place place) {
-  const Automaton::Row row = automaton_->row(place.state);
-  std::uint64_t looked_at = 1;
-  if (place.state == Automaton::kDone || !automaton_->bytes(row).empty()) {
-    kept_.push_back(place);
-  }
-  for (const StateId next : automaton_->skips(row)) add({next, place.below});
-  if (row.out >= 0) add({row.out, place.below});
-  if (automaton_->ends_rule(row)) {
-    for (const Place& back : backs(place.below)) add(back);
-    looked_at += backs(place.below).size();
-  }
-  for (const CallEdge call : automaton_->calls(row)) {
-    const RuleEntry& rule = automaton_->rule(call.rule);
-    auto& [id, callers] = calls_[rule.rank];
-    id = call.rule;
-    // A call that is the last thing a rule does goes back to where the rule
-    // itself would: lists written by recursion stay flat.
-    if (automaton_->only_ends(call.back)) {
-      const auto ways = backs(place.below);
-      callers.insert(callers.end(), ways.begin(), ways.end());
-      looked_at += ways.size();
-    } else {
-      callers.push_back({call.back, place.below});
-    }
-    if (rule.may_be_empty) add({call.back, place.below});
-  }
-  spend(looked_at);
-}
-
-// Follows skips, returns and calls from what was added. A rule is entered once
-// all its callers are known: they have lower ranks.
-SetId Stacks::close() {
+// What `begin` adds, and whatever skips, returns and calls lead to from there.
+// A rule is entered once all its callers are known: they have lower ranks.
+template <typename Begin>
+SetId Stacks::closed(const Begin& begin) {
   try {
+    begin();
     while (true) {
       while (!work_.empty()) {
         const Place place = work_.back();
@@ -139,6 +74,79 @@ SetId Stacks::close() {
   const SetId set = intern_set(kept_);
   kept_.clear();
   return set;
+}
+
+SetId Stacks::start() {
+  return closed([&] {
+    add({automaton_->rule(automaton_->root()).start, kBottom});
+  });
+}
+
+SetId Stacks::alone(StateId state) {
+  std::vector<Place> one{{state, kBottom}};
+  return intern_set(one);
+}
+
+SetId Stacks::returns(NodeId below) {
+  return closed([&] {
+    for (const Place& back : backs(below)) add(back);
+  });
+}
+
+SetId Stacks::slow_step(SetId set, std::uint8_t byte) {
+  const SetId next = closed([&] {
+    for (const Place& place : places(set)) {
+      for (const ByteEdge edge :
+           automaton_->bytes(automaton_->row(place.state))) {
+        if (edge.first > byte || byte > edge.last) continue;
+        add({edge.to, place.below});
+      }
+    }
+  });
+  next_
+      [static_cast<std::size_t>(set) * classes_ +
+       automaton_->byte_class(byte)] = next;
+  return next;
+}
+
+void Stacks::add(Place place) {
+  const auto key =
+      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(place.state))
+       << 32) |
+      static_cast<std::uint32_t>(place.below);
+  if (!seen_.insert(key).second) return;
+  work_.push_back(place);
+  spend(1);
+}
+
+void Stacks::visit(Place place) {
+  const Automaton::Row row = automaton_->row(place.state);
+  std::uint64_t looked_at = 0;
+  if (place.state == Automaton::kDone || !automaton_->bytes(row).empty()) {
+    kept_.push_back(place);
+  }
+  for (const StateId next : automaton_->skips(row)) add({next, place.below});
+  if (row.out >= 0) add({row.out, place.below});
+  if (automaton_->ends_rule(row)) {
+    for (const Place& back : backs(place.below)) add(back);
+    looked_at += backs(place.below).size();
+  }
+  for (const CallEdge call : automaton_->calls(row)) {
+    const RuleEntry& rule = automaton_->rule(call.rule);
+    auto& [id, callers] = calls_[rule.rank];
+    id = call.rule;
+    // A call that is the last thing a rule does goes back to where the rule
+    // itself would: lists written by recursion stay flat.
+    if (automaton_->only_ends(call.back)) {
+      const auto ways = backs(place.below);
+      callers.insert(callers.end(), ways.begin(), ways.end());
+      looked_at += ways.size();
+    } else {
+      callers.push_back({call.back, place.below});
+    }
+    if (rule.may_be_empty) add({call.back, place.below});
+  }
+  spend(looked_at);
 }
 
 NodeId Stacks::intern_node(std::vector<Place>& ways) {

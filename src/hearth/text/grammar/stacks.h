@@ -91,7 +91,8 @@ class Stacks {
     std::uint32_t begin = 0, size = 0;
   };
   SetId slow_step(SetId set, std::uint8_t byte);
-  SetId close();
+  template <typename Begin>
+  SetId closed(const Begin& begin);
   void visit(Place place);
   void add(Place place);
   NodeId intern_node(std::vector<Place>& backs);

@@ -15,13 +15,14 @@ namespace hearth::text {
 
 using grammar::kMaxStackBytes;
 using grammar::kPerToken;
+using grammar::kRenewal;
 using grammar::kReserve;
 using grammar::Place;
 using grammar::SetId;
 using grammar::Stacks;
 using grammar::StateMasks;
+using grammar::TokenEffort;
 using grammar::TokenSet;
-using grammar::within_reserve;
 
 std::shared_ptr<const GrammarVocabulary> grammar_vocabulary(
     const std::vector<std::string>& token_bytes,
@@ -62,11 +63,13 @@ struct GrammarState::State {
   std::shared_ptr<StateMasks> state_masks;
   std::shared_ptr<Table> table;
   SetId set = Stacks::kDead;
+  std::shared_ptr<const TokenSet> next;  // what may follow, where it is known
   std::uint64_t reserve = kReserve;
   bool stopped = false;
 
   // Copies of this state keep the table they have.
   void renew_table() {
+    table->stacks->spend(kRenewal);
     auto fresh = std::make_shared<Table>(table->stacks->fresh());
     table->stacks->charge(nullptr);
     set = table->stacks->copy_into(set, *fresh->stacks);
@@ -78,8 +81,8 @@ struct GrammarState::State {
   // While one of these lives, what is done counts.
   class Charged {
    public:
-    Charged(State& state, Effort& effort) : state_(state) {
-      state_.table->stacks->charge(&effort);
+    Charged(State& state, TokenEffort& effort) : state_(state) {
+      state_.table->stacks->charge(&effort.effort());
     }
     ~Charged() { state_.table->stacks->charge(nullptr); }
     Charged(const Charged&) = delete;
@@ -89,7 +92,7 @@ struct GrammarState::State {
     State& state_;
   };
 
-  bool walk(std::string_view bytes);
+  bool walk(std::string_view bytes, Effort* given);
   // A node's tokens, unless nothing could follow them.
   void add_tokens(
       TokenSet& tokens,
@@ -101,6 +104,7 @@ struct GrammarState::State {
     if (ids.empty() || !stacks.can_finish(after)) return;
     for (const std::int32_t id : ids) tokens.add(id);
   }
+  void prepare(Effort* given);
   std::shared_ptr<const TokenSet> mask();
   bool mask_by_state(TokenSet& tokens);
   bool mask_by_scan(TokenSet& tokens);
@@ -185,10 +189,10 @@ GrammarState::GrammarState(
   state_->table = std::make_shared<State::Table>(std::make_unique<Stacks>(
       state_->grammar->automaton(), state_->state_masks->completions()
   ));
-  Effort effort(kReserve);
+  TokenEffort effort(kReserve, nullptr);
   const State::Charged charged(*state_, effort);
   Stacks& stacks = *state_->table->stacks;
-  state_->set = within_reserve([&] { return stacks.start(); });
+  state_->set = effort.run([&] { return stacks.start(); });
   if (!stacks.can_finish(state_->set)) {
     throw UsageError(
         "[infer.GrammarState] the vocabulary's tokens must be able to write a "
@@ -207,6 +211,34 @@ GrammarState& GrammarState::operator=(const GrammarState& other) {
 
 GrammarState::~GrammarState() = default;
 
+// What was used up before the caller's effort was, is used up.
+void GrammarState::State::prepare(Effort* given) {
+  TokenEffort effort(reserve, given);
+  const Charged charged(*this, effort);
+  try {
+    next = effort.run([&] { return mask(); });
+  } catch (...) {
+    reserve = effort.left_of_reserve();
+    throw;
+  }
+  reserve = std::min(kReserve, effort.left_of_reserve() + kPerToken);
+}
+
+void GrammarState::prepare(Effort* effort) {
+  if (state_->next) return;
+  if (state_->stopped) {
+    const auto stops = std::make_shared<TokenSet>(state_->vocabulary->size());
+    for (const std::int32_t id : state_->vocabulary->stop_ids()) {
+      stops->add(id);
+    }
+    state_->next = stops;
+    return;
+  }
+  const auto table = state_->table;  // it may be renewed
+  const std::lock_guard lock(table->mutex);
+  state_->prepare(effort);
+}
+
 void GrammarState::mask(std::span<float> logits) {
   const GrammarVocabulary& vocabulary = *state_->vocabulary;
   if (logits.size() < vocabulary.size()) {
@@ -218,17 +250,10 @@ void GrammarState::mask(std::span<float> logits) {
         )
     );
   }
-  if (state_->stopped) {
-    TokenSet stops(vocabulary.size());
-    for (const std::int32_t id : vocabulary.stop_ids()) stops.add(id);
-    return stops.mask(logits);
-  }
-  const auto table = state_->table;  // it may be renewed
+  prepare();
+  const auto table = state_->table;
   const std::lock_guard lock(table->mutex);
-  Effort effort(state_->reserve);
-  const State::Charged charged(*state_, effort);
-  const auto tokens = within_reserve([&] { return state_->mask(); });
-  state_->reserve = std::min(kReserve, effort.left() + kPerToken);
+  const TokenSet* tokens = state_->next.get();
   if (tokens->empty() && !state_->may_end()) {
     throw Error(
         "[infer.GrammarState::mask] a token must be able to follow here, the "
@@ -239,22 +264,23 @@ void GrammarState::mask(std::span<float> logits) {
 }
 
 // False where the grammar ends before the bytes do.
-bool GrammarState::State::walk(std::string_view bytes) {
-  Effort effort(kReserve);
+bool GrammarState::State::walk(std::string_view bytes, Effort* given) {
+  TokenEffort effort(kReserve, given);
   const Charged charged(*this, effort);
-  if (crowded()) renew_table();
-  return within_reserve([&] {
+  return effort.run([&] {
+    if (crowded()) renew_table();
     SetId at = set;
     for (const char byte : bytes) {
       at = table->stacks->step(at, static_cast<std::uint8_t>(byte));
       if (at == Stacks::kDead) return false;
     }
     set = at;
+    next = nullptr;
     return true;
   });
 }
 
-void GrammarState::accept(std::int32_t id) {
+void GrammarState::accept(std::int32_t id, Effort* effort) {
   const GrammarVocabulary& vocabulary = *state_->vocabulary;
   const auto refuse = [&] {
     throw Error(
@@ -271,16 +297,18 @@ void GrammarState::accept(std::int32_t id) {
   if (vocabulary.is_stop(id)) {
     if (!state_->may_end()) refuse();
     state_->stopped = true;
+    state_->next = nullptr;
     return;
   }
   const std::string_view bytes = vocabulary.bytes_of(id);
-  if (state_->stopped || bytes.empty() || !state_->walk(bytes)) refuse();
+  const bool may_come = !state_->stopped && !bytes.empty();
+  if (!may_come || !state_->walk(bytes, effort)) refuse();
 }
 
-void GrammarState::accept_bytes(std::string_view bytes) {
+void GrammarState::accept_bytes(std::string_view bytes, Effort* effort) {
   const auto table = state_->table;
   const std::lock_guard lock(table->mutex);
-  if (!state_->stopped && state_->walk(bytes)) return;
+  if (!state_->stopped && state_->walk(bytes, effort)) return;
   throw Error(
       "[infer.GrammarState::accept_bytes] the text must be one that the "
       "grammar allows here"
@@ -290,6 +318,13 @@ void GrammarState::accept_bytes(std::string_view bytes) {
 bool GrammarState::may_end() const {
   const std::lock_guard lock(state_->table->mutex);
   return state_->may_end();
+}
+
+std::size_t GrammarState::bytes() const {
+  const auto table = state_->table;
+  const std::lock_guard lock(table->mutex);
+  return table->stacks->bytes() +
+         table->masks.size() * state_->vocabulary->size() / 8;
 }
 
 bool GrammarState::must_end() const {

@@ -10,39 +10,42 @@ namespace {
 // While one of these lives, what the stacks do counts.
 class Charged {
  public:
-  explicit Charged(Stacks& stacks) : stacks_(stacks) {
-    stacks_.charge(&effort_);
+  Charged(std::unique_ptr<Stacks>& stacks, TokenEffort& effort)
+      : stacks_(stacks) {
+    stacks_->charge(&effort.effort());
   }
-  ~Charged() { stacks_.charge(nullptr); }
+  ~Charged() { stacks_->charge(nullptr); }
   Charged(const Charged&) = delete;
   Charged& operator=(const Charged&) = delete;
 
  private:
-  Effort effort_{kReserve};
-  Stacks& stacks_;
+  std::unique_ptr<Stacks>& stacks_;  // they may be made anew meanwhile
 };
 
 }  // namespace
 
 WholeBeginnings::WholeBeginnings(const Grammar& grammar)
     : stacks_(std::make_unique<Stacks>(grammar.automaton())) {
-  const Charged charged(*stacks_);
-  set_ = within_reserve([&] { return stacks_->start(); });
+  TokenEffort effort(kReserve, nullptr);
+  const Charged charged(stacks_, effort);
+  set_ = effort.run([&] { return stacks_->start(); });
   whole_.push_back(stacks_->may_end(set_));
 }
 
 // Steps that were remembered are forgotten.
 void WholeBeginnings::renew_stacks() {
+  stacks_->spend(kRenewal);
   auto fresh = stacks_->fresh();
   set_ = stacks_->copy_into(set_, *fresh);
   stacks_ = std::move(fresh);
 }
 
-void WholeBeginnings::read(std::string_view text) {
+void WholeBeginnings::read(std::string_view text, Effort* given) {
   if (text.size() < whole_.size()) return;
-  if (stacks_->bytes() > kMaxStackBytes) renew_stacks();
-  const Charged charged(*stacks_);
-  within_reserve([&] {
+  TokenEffort effort(kReserve, given);
+  const Charged charged(stacks_, effort);
+  effort.run([&] {
+    if (stacks_->bytes() > kMaxStackBytes) renew_stacks();
     for (const char byte : text.substr(whole_.size() - 1)) {
       ++steps_;
       set_ = stacks_->step(set_, static_cast<std::uint8_t>(byte));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/base/effort.h"
 #include "hearth/text/grammar/grammar.h"
 #include "hearth/text/grammar/stacks.h"
 
@@ -19,14 +20,16 @@ class WholeBeginnings {
   explicit WholeBeginnings(const Grammar& grammar);
 
   // Reads on: `text` is all of it so far, or any beginning of it. Throws
-  // UsageError where the grammar is too ambiguous.
-  void read(std::string_view text);
+  // UsageError where the grammar is too ambiguous, EffortError where the effort
+  // does not suffice; then the call goes on where it was when it is made again.
+  void read(std::string_view text, Effort* effort = nullptr);
   bool is_whole(std::string_view text) {
     read(text);
     return whole_[text.size()];
   }
   // Bytes that were taken through the grammar.
   std::size_t steps() const { return steps_; }
+  std::size_t bytes() const { return stacks_->bytes(); }
 
  private:
   std::unique_ptr<Stacks> stacks_;
