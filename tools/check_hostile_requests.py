@@ -59,12 +59,12 @@ class Attacks:
             self.target.__exit__()
         self.target = None
 
-    def beside_honest(self, attack):
+    def beside_honest(self, attack, body=None):
         """What the attack gives, the honest client that went on meanwhile, and by how much memory's peak grew."""
         target = self.fresh()
         target.forget_peak()
         before = target.memory()
-        honest = Honest(target, self.limit)
+        honest = Honest(target, self.limit, body)
         gave = attack(target)
         honest.stop()
         return gave, honest, target.memory("VmHWM") - before
@@ -181,6 +181,34 @@ class Attacks:
                        note=f"{honest.asked} honest answers" if not honest.failed else "")
             self.close()
 
+    def ambiguous_masks(self):
+        """Answers whose every next token is much to work out, asked for again and again; the honest client has 20 tokens."""
+        pattern = "|".join(".{%d}x" % (3 * i + 40) for i in range(600))
+        form = {"type": "regex", "pattern": pattern}
+        plain = {key: value for key, value in Honest.BODY.items() if key != "response_format"} | {"max_tokens": 20}
+        for name, stop in (("", []), (", stop strings", ["x", "the"])):
+
+            def attack(target):
+                over, answers = threading.Event(), []
+                body = {"messages": [{"role": "user", "content": "the"}], "max_tokens": 200, "response_format": form,
+                        "stop": stop}
+
+                def ask():
+                    while not over.is_set():
+                        answers.append(target.ask(CHAT, body, HOSTILE, 60)[0])
+
+                clients = [threading.Thread(target=ask, daemon=True) for _ in range(8)]
+                for client in clients:
+                    client.start()
+                time.sleep(8)
+                over.set()
+                return answers
+
+            answers, honest, grew = self.beside_honest(attack, plain)
+            note = f"{honest.asked} honest answers, {len(answers)} others" if not honest.failed else ""
+            self.judge(2, f"8 clients, a regex of 600 branches{name}", grew < 1000, honest, memory=grew, note=note)
+            self.close()
+
     def repeated_labels(self):
         """An answer of the newer form repeats a request's labels, in a stream three times; nobody reads it."""
         def attack(target):
@@ -249,7 +277,8 @@ def main():
         attacks = Attacks(model, folder, report, options.limit)
         steps = [(case.name, lambda c=case: attacks.case(c)) for case in hostile_cases.CASES]
         steps += [("drain", attacks.drain), ("leak", attacks.leak), ("slow readers", attacks.slow_readers),
-                  ("large answer", attacks.large_answer), ("repeated labels", attacks.repeated_labels),
+                  ("large answer", attacks.large_answer), ("ambiguous masks", attacks.ambiguous_masks),
+                  ("repeated labels", attacks.repeated_labels),
                   ("malformed", attacks.malformed),
                   ("partial heads", attacks.partial_heads)]
         long = pathlib.Path(folder) / "long" / "model"

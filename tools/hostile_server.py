@@ -120,9 +120,9 @@ class Honest(threading.Thread):
     BODY = {"messages": [{"role": "user", "content": "the cat"}], "max_tokens": 2,
             "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}}
 
-    def __init__(self, target, limit):
+    def __init__(self, target, limit, body=None):
         super().__init__(daemon=True)
-        self.target, self.limit = target, limit
+        self.target, self.limit, self.body = target, limit, body or self.BODY
         self.worst, self.asked, self.failed = 0.0, 0, None
         self.health, self.health_wait = set(), 0.0
         self.over = threading.Event()
@@ -130,7 +130,7 @@ class Honest(threading.Thread):
 
     def run(self):
         while not self.over.is_set() and self.target.alive():
-            status, data, took = self.target.ask(CHAT, self.BODY, limit=self.limit)
+            status, data, took = self.target.ask(CHAT, self.body, limit=self.limit)
             self.worst, self.asked = max(self.worst, took), self.asked + 1
             if status != 200:
                 self.failed = self.failed or f"{status} {data[:120].decode(errors='replace')}"

@@ -41,6 +41,19 @@ struct ServiceOptions {
   std::function<std::string()> more_metrics;
 };
 
+// What /health looks at: the workers that read requests, quick and slow, and
+// the threads that look for the next tokens of grammars.
+struct WorkerPools {
+  WorkerQueue::State quick, slow, grammars;
+};
+enum class Condition : unsigned char { ok, late, stuck };
+// Limits in seconds.
+Condition condition_of(
+    const WorkerPools& pools,
+    double late_after,
+    double stuck_after
+);
+
 class Service {
  public:
   // The first model is the one that the page talks to.

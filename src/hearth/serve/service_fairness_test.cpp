@@ -292,5 +292,16 @@ TEST(ServiceFairness, HealthTellsOfWorkersThatAreLateOrStuck) {
   EXPECT_EQ(health().second["status"], "stuck");
 }
 
+TEST(ServiceFairness, HealthCountsTheThreadsOfGrammars) {
+  const auto with = [](WorkerQueue::State grammars) {
+    return condition_of({{}, {}, grammars}, 2, 30);
+  };
+  EXPECT_EQ(with({}), Condition::ok);
+  EXPECT_EQ(with({.longest_run = 1.9, .longest_wait = 1.9}), Condition::ok);
+  EXPECT_EQ(with({.longest_run = 2.1}), Condition::late);
+  EXPECT_EQ(with({.longest_wait = 100}), Condition::late);
+  EXPECT_EQ(with({.longest_run = 31}), Condition::stuck);
+}
+
 }  // namespace
 }  // namespace hearth::serve

@@ -27,9 +27,9 @@ Json pool_json(const WorkerQueue::State& state) {
   };
 }
 
-bool past(const HttpServer::Workers& workers, double limit) {
-  return workers.quick.longest_run > limit ||
-         workers.quick.longest_wait > limit || workers.slow.longest_run > limit;
+bool any_runs_past(const WorkerPools& pools, double limit) {
+  return pools.quick.longest_run > limit || pools.slow.longest_run > limit ||
+         pools.grammars.longest_run > limit;
 }
 
 }  // namespace
@@ -47,6 +47,38 @@ double longest_turn_wait(std::span<const ServedModel> models) {
   return out;
 }
 
+// Those that look for the next tokens of grammars, of all models: their
+// numbers added, and the longest times of any.
+WorkerQueue::State grammar_threads(std::span<const ServedModel> models) {
+  WorkerQueue::State out;
+  for (const ServedModel& model : models) {
+    const WorkerQueue::State one = model.engine->stats().grammars;
+    out.threads += one.threads;
+    out.busy += one.busy;
+    out.waiting += one.waiting;
+    out.longest_run = std::max(out.longest_run, one.longest_run);
+    out.longest_wait = std::max(out.longest_wait, one.longest_wait);
+  }
+  return out;
+}
+
+// Only a quick worker has nothing to wait for but work that is quick.
+Condition condition_of(
+    const WorkerPools& pools,
+    double late_after,
+    double stuck_after
+) {
+  if (any_runs_past(pools, stuck_after) ||
+      pools.quick.longest_wait > stuck_after) {
+    return Condition::stuck;
+  }
+  const bool waits = pools.quick.longest_wait > late_after ||
+                     pools.slow.longest_wait > late_after ||
+                     pools.grammars.longest_wait > late_after;
+  return waits || any_runs_past(pools, late_after) ? Condition::late
+                                                   : Condition::ok;
+}
+
 // late: requests wait longer than they should, and are answered. stuck: one
 // has held a worker, or waited for a quick one, for longer than any may.
 HttpAnswer Service::health() const {
@@ -54,16 +86,22 @@ HttpAnswer Service::health() const {
   int status = 200;
   const auto workers =
       options_.workers ? options_.workers() : HttpServer::Workers{};
-  const bool stuck = past(workers, seconds(options_.stuck_after));
+  const WorkerPools pools{
+      workers.quick, workers.slow, grammar_threads(models_)
+  };
+  const double late_after = seconds(options_.late_after);
+  const Condition condition =
+      condition_of(pools, late_after, seconds(options_.stuck_after));
+  const bool stuck = condition == Condition::stuck;
   const double turn_wait = longest_turn_wait(models_);
-  const bool waits = turn_wait > seconds(options_.late_after);
-  const bool late = waits || past(workers, seconds(options_.late_after)) ||
-                    workers.slow.longest_wait > seconds(options_.late_after);
+  const bool waits = turn_wait > late_after;
   if (stuck || draining_) status = 503;
-  if (stuck || late) {
+  if (waits || condition != Condition::ok) {
     body["status"] = stuck ? "stuck" : "late";
     body["workers"] = {
-        {"quick", pool_json(workers.quick)}, {"slow", pool_json(workers.slow)}
+        {"quick", pool_json(pools.quick)},
+        {"slow", pool_json(pools.slow)},
+        {"grammars", pool_json(pools.grammars)}
     };
   }
   if (waits) body["turns"] = {{"longest_wait_s", tenths(turn_wait)}};

@@ -54,6 +54,14 @@ struct Engine::State {
       std::shared_ptr<const text::GrammarVocabulary>>
       vocabularies;
 
+  // Ends before what its threads wake.
+  text::GrammarPool grammars{[this] {
+    {
+      const std::lock_guard lock(mutex);
+    }  // the thread waits, or looks
+    wake.notify_all();
+  }};
+
   std::shared_ptr<const text::GrammarVocabulary> grammar_words(
       const Request& request
   );
@@ -156,7 +164,7 @@ void Engine::State::loop(Scheduler& scheduler) {
       ended.notify_all();
       wake.wait(lock, [&] {
         return stopping || !incoming.empty() || !cancelled.empty() ||
-               !holds.empty() || !scheduler.idle();
+               !holds.empty() || !scheduler.rests();
       });
       resting = false;
       jobs.swap(incoming);
@@ -197,7 +205,7 @@ void Engine::State::run(
           "[infer.Engine] batch_invariant needs a runner that is made for it"
       );
     }
-    scheduler.emplace(*runner, options, speculator_of(options));
+    scheduler.emplace(*runner, options, speculator_of(options), &grammars);
     vocabulary = runner->vocabulary();
     context = runner->context();
     width = runner->width();
@@ -323,6 +331,7 @@ void Engine::set_max_batch(int sequences) {
 EngineStats Engine::stats() const {
   const std::lock_guard lock(state_->mutex);
   EngineStats out = state_->stats;
+  out.grammars = state_->grammars.state();
   out.waiting += state_->incoming.size();
   for (const auto& job : state_->incoming) {
     out.waits_since =

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/worker_queue.h"
 #include "hearth/infer/engine/runner.h"
 #include "hearth/infer/generated.h"
 #include "hearth/infer/pooling.h"
@@ -106,6 +107,8 @@ struct EngineStats {
   // When the request that waits longest for its turn last had one, or came;
   // none where nobody waits.
   std::optional<std::chrono::steady_clock::time_point> waits_since;
+  // The threads on which grammars that are much work are followed.
+  WorkerQueue::State grammars;
 };
 
 // The queue is full: try again later.

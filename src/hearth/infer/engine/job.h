@@ -4,7 +4,8 @@
 #include "hearth/infer/engine/engine.h"
 #include "hearth/infer/engine/prefix_cache.h"
 #include "hearth/infer/text_out.h"
-#include "hearth/text/grammar/whole_beginnings.h"
+#include "hearth/text/grammar/grammar_pool.h"
+#include "hearth/text/grammar/held_text.h"
 
 namespace hearth::infer {
 
@@ -20,6 +21,7 @@ class Job {
           nullptr,
       // What the grammar's first use counts to; needed here alone.
       Effort* effort = nullptr);
+  ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -48,9 +50,21 @@ class Job {
   // The prompt will be fed again from its beginning.
   void start_over();
 
+  // From here on, what its grammar takes that is more than a little work is
+  // done by the pool; null: at once.
+  void begin(text::GrammarPool* pool);
+  // Whether the next token may be chosen: what its grammar allows is known.
+  bool ready() const { return under_way_ == nullptr; }
+  // Whether what was under way is done, so that collect() has something to do.
+  bool has_come_back() const { return under_way_ && under_way_->done(); }
+  // Goes on with what has come back: the token that waited for it is told of.
+  // Throws what went wrong.
+  void collect(int limit);
+
   // Chooses the next token from the logits after the last one, tells the
   // listener, and returns whether that was the last. limit: tokens that the
-  // sequence may have.
+  // sequence may have. A token that is much to follow is told of later. Only
+  // when ready.
   bool take(std::span<const float> logits, int limit);
 
   // Tells the listener, once; later calls do nothing.
@@ -78,13 +92,17 @@ class Job {
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   Sampler sampler_;
   TextOut text_;
-  std::optional<text::GrammarState> grammar_;
-  // The text that is held to it, where stop strings are looked for.
-  std::optional<text::grammar::WholeBeginnings> whole_;
-  bool held_to_grammar_ = false;
-  std::string before_grammar_;  // the end of the free text
-  // Bytes of text so far, and before what is held to the grammar.
-  std::size_t text_size_ = 0, grammar_begins_ = 0;
+  // Null without a grammar. While its work is under way, it is the pool's.
+  std::shared_ptr<text::HeldText> grammar_;
+  text::GrammarPool* pool_ = nullptr;
+  std::shared_ptr<text::GrammarPool::Ticket> under_way_;
+  // A token that was chosen, and its text; until the listener has heard of it.
+  struct Untold {
+    GeneratedToken token;
+    std::string text;
+    bool stop_id = false;
+  };
+  std::optional<Untold> untold_;
   std::vector<float> masked_;
   std::vector<std::int32_t> tokens_;
   std::vector<GeneratedToken> scored_;
@@ -93,8 +111,12 @@ class Job {
 
   text::StopText::MayEnd end_of_text();
   std::int32_t pick(std::span<const float> logits);
-  void follow_grammar(std::int32_t id);
-  void read_held_text();
+  std::string spelled(std::int32_t id) const;
+  std::string owner() const;
+  bool full(int limit) const;
+  void go_on(int limit);
+  void hand_over(int limit);
+  void tell_token(int limit);
   void tell(const Event& event);
   void tell_end(Event event);
   void tell_prompt();

@@ -7,36 +7,10 @@
 
 #include "hearth/infer/engine/fake_runner_test.h"
 #include "hearth/infer/engine/job.h"
+#include "hearth/infer/engine/letters_test.h"
 
 namespace hearth::infer {
 namespace {
-
-// Ids 0 to 25 are a to z, 26 to 31 are . , ! ? and two ends.
-std::shared_ptr<const text::Tokenizer> letters() {
-  Json words = Json::object();
-  for (int i = 0; i < 26; ++i)
-    words[std::string(1, static_cast<char>('a' + i))] = i;
-  const char* others[] = {".", ",", "!", "?", "<stop>", "<end>"};
-  Json added = Json::array();
-  for (int i = 0; i < 6; ++i) {
-    words[others[i]] = 26 + i;
-    if (i >= 4) {
-      added.push_back(
-          {{"id", 26 + i}, {"content", others[i]}, {"special", true}}
-      );
-    }
-  }
-  const Json file = {
-      {"version", "1.0"},
-      {"added_tokens", added},
-      {"normalizer", nullptr},
-      {"pre_tokenizer", nullptr},
-      {"post_processor", nullptr},
-      {"decoder", {{"type", "Fuse"}}},
-      {"model", {{"type", "BPE"}, {"vocab", words}, {"merges", Json::array()}}}
-  };
-  return text::Tokenizer::from_json(to_json_line(file), "letters");
-}
 
 struct Told {
   std::vector<GeneratedToken> tokens;
@@ -47,10 +21,6 @@ struct Told {
 // The model would write z, and a a little less, whatever came before.
 Told written(Request request) {
   const auto tokenizer = letters();
-  std::vector<std::string> bytes(32);
-  for (std::int32_t i = 0; i < 30; ++i) {
-    bytes[static_cast<std::size_t>(i)] = tokenizer->token_bytes(i);
-  }
   request.prompt = {3}, request.stop_ids = {31};
   Told told;
   Job job(
@@ -61,7 +31,7 @@ Told written(Request request) {
         told.tokens.push_back(e.token);
         told.text += e.token.text;
       },
-      tokenizer, text::grammar_vocabulary(bytes, {31})
+      tokenizer, letter_words()
   );
   std::vector<float> logits(32, 0);
   logits[25] = 9, logits[0] = 5, logits[1] = 4;

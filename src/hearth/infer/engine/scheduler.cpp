@@ -17,12 +17,14 @@ constexpr int kScoredChunk = 64;
 Scheduler::Scheduler(
     Runner& runner,
     const EngineOptions& options,
-    std::unique_ptr<Speculator> speculator
+    std::unique_ptr<Speculator> speculator,
+    text::GrammarPool* grammars
 )
     : runner_(runner),
       options_(options),
       cache_(runner),
       speculator_(std::move(speculator)),
+      grammars_(grammars),
       batch_(static_cast<std::size_t>(std::max(options.max_batch, 1))),
       most_running_(batch_),
       batch_guessed_(
@@ -46,12 +48,30 @@ Scheduler::~Scheduler() {
   for (JobPtr& job : held_) job->end(Finish::cancelled);
 }
 
+template <typename Work>
+bool Scheduler::guarded(Job& job, const Work& work) {
+  try {
+    work();
+    return true;
+  } catch (const UsageError& e) {
+    ++counts_.failed;
+    job.fail(e, true);
+  } catch (const std::exception& e) {
+    ++counts_.failed;
+    job.fail(e);
+  }
+  return false;
+}
+
 void Scheduler::add(JobPtr job) {
   ++counts_.requests;
+  stalled_ = false;
+  if (!guarded(*job, [&] { job->begin(grammars_); })) return;
   waiting_.push_back(std::move(job));
 }
 
 void Scheduler::cancel(RequestId id) {
+  stalled_ = false;
   const auto is_it = [&](const JobPtr& job) { return job->id() == id; };
   const auto at = std::ranges::find_if(waiting_, is_it);
   if (at != waiting_.end()) {
@@ -72,6 +92,7 @@ void Scheduler::cancel(RequestId id) {
 }
 
 void Scheduler::hold(RequestId id) {
+  stalled_ = false;
   const auto move_from = [&](auto& jobs) {
     const auto at = std::ranges::find_if(jobs, [&](const JobPtr& job) {
       return job->id() == id;
@@ -85,6 +106,7 @@ void Scheduler::hold(RequestId id) {
 }
 
 void Scheduler::go_on(RequestId id) {
+  stalled_ = false;
   const auto at = std::ranges::find_if(held_, [&](const JobPtr& job) {
     return job->id() == id;
   });
@@ -104,6 +126,7 @@ void Scheduler::set_max_batch(int sequences) {
   const auto batch = static_cast<std::size_t>(std::max(sequences, 1));
   if (batch == batch_) return;
   batch_ = most_running_ = batch;
+  stalled_ = false;
 }
 
 EngineStats Scheduler::stats() const {
@@ -154,8 +177,11 @@ std::vector<int> Scheduler::read_in_turns() {
   int chunk = prefill_chunk();
   const Asker* turn = nullptr;
   for (const std::size_t i : reading_order(prompts, read_)) {
-    const int n = std::min(readable(*running_[places[i]]), chunk);
-    if (n == 0) continue;
+    const Job& job = *running_[places[i]];
+    const int n = std::min(readable(job), chunk);
+    // The end of a prompt, whose logits nobody could use yet, is read in one
+    // piece all the same: what the text is must not depend on when.
+    if (n == 0 || (n == pending(job) && !job.ready())) continue;
     out[places[i]] = n;
     chunk -= n;
     const Asker& asker = prompts[i].asker;
@@ -165,14 +191,15 @@ std::vector<int> Scheduler::read_in_turns() {
   return out;
 }
 
-// One token for each sequence that is past its prompt, and of prompts as many
-// as the chunk has.
+// One token for each sequence that is past its prompt and may have its next one
+// chosen, and of prompts as many as the chunk has.
 std::vector<Scheduler::Feed> Scheduler::plan() {
   const std::vector<int> read = read_in_turns();
   std::vector<Feed> feeds;
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Job& job = *running_[i];
     if (makes_tokens(job)) {
+      if (!job.ready()) continue;
       feeds.push_back({&job, 1, LogitsOf::last});
       continue;
     }
@@ -282,6 +309,8 @@ void Scheduler::check_guesses(const Feed& feed, std::span<const float> rows) {
     if (job.take(rows.subspan(right * width, width), limit_)) break;
     if (right == feed.guesses.size()) break;
     if (job.tokens().back() != feed.guesses[right]) break;
+    // What may follow it is looked for elsewhere: the row after it has to wait.
+    if (!job.ready()) break;
   }
   counts_.accepted += right;
   runner_.truncate(job.sequence, job.length() - 1);
@@ -290,25 +319,33 @@ void Scheduler::check_guesses(const Feed& feed, std::span<const float> rows) {
                     : static_cast<int>(right) + 1;
 }
 
-void Scheduler::hand_out(const Feed& feed, std::span<const float> rows) {
+void Scheduler::choose(const Feed& feed, std::span<const float> rows) {
   Job& job = *feed.job;
   const auto width = static_cast<std::size_t>(runner_.vocabulary());
-  try {
-    if (!feed.guesses.empty()) return check_guesses(feed, rows);
-    if (feed.logits == LogitsOf::all) {
-      job.score_prompt(rows, runner_.vocabulary());
-    }
-    if (rows.empty() || pending(job) > 0) return;
-    if (job.request().max_tokens == 0) return job.end(Finish::length);
-    ++counts_.made_tokens;
-    job.take(rows.last(width), limit_);
-  } catch (const UsageError& e) {
-    ++counts_.failed;
-    job.fail(e, true);
-  } catch (const std::exception& e) {
-    ++counts_.failed;
-    job.fail(e);
+  if (!feed.guesses.empty()) return check_guesses(feed, rows);
+  if (feed.logits == LogitsOf::all) {
+    job.score_prompt(rows, runner_.vocabulary());
   }
+  if (rows.empty() || pending(job) > 0) return;
+  if (job.request().max_tokens == 0) return job.end(Finish::length);
+  ++counts_.made_tokens;
+  job.take(rows.last(width), limit_);
+}
+
+void Scheduler::hand_out(const Feed& feed, std::span<const float> rows) {
+  guarded(*feed.job, [&] { choose(feed, rows); });
+}
+
+void Scheduler::collect() {
+  for (const JobPtr& job : running_) {
+    guarded(*job, [&] { job->collect(limit_); });
+  }
+  retire();
+}
+
+bool Scheduler::rests() const {
+  const auto back = [](const JobPtr& job) { return job->has_come_back(); };
+  return idle() || (stalled_ && std::ranges::none_of(running_, back));
 }
 
 void Scheduler::run(const std::vector<Feed>& feeds) {
@@ -369,8 +406,10 @@ void Scheduler::fail(
 
 void Scheduler::step() {
   const profile::Zone zone("infer.step");
+  collect();
   admit();
   auto feeds = plan();
+  stalled_ = feeds.empty() && !std::ranges::all_of(running_, &Job::ready);
   try {
     add_guesses(feeds);
     secure_pages(feeds);

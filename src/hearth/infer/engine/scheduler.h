@@ -17,11 +17,13 @@ namespace hearth::infer {
 
 class Scheduler {
  public:
-  // speculator may be null: nothing is guessed.
+  // speculator may be null: nothing is guessed. grammars may be null: what
+  // they take is done within the steps.
   Scheduler(
       Runner& runner,
       const EngineOptions& options,
-      std::unique_ptr<Speculator> speculator = nullptr
+      std::unique_ptr<Speculator> speculator = nullptr,
+      text::GrammarPool* grammars = nullptr
   );
   // Ends what is left as cancelled.
   ~Scheduler();
@@ -33,8 +35,12 @@ class Scheduler {
   void hold(RequestId id);
   void go_on(RequestId id);
   bool idle() const { return waiting_.empty() && running_.empty(); }
+  // Whether a step would do nothing: all that run wait for what the pool works
+  // on. The pool says when that has changed.
+  bool rests() const;
   // Admits what fits, feeds every running sequence once and hands its tokens
-  // out. Whatever fails ends the requests it concerns, never more.
+  // out; but for those whose next token is still looked for in their grammar.
+  // Whatever fails ends the requests it concerns, never more.
   void step();
 
   void set_max_batch(int sequences);
@@ -73,6 +79,9 @@ class Scheduler {
   PrefixCache cache_;
   std::unique_ptr<PrefixStore> store_;  // null: nothing is kept on disk
   std::unique_ptr<Speculator> speculator_;
+  text::GrammarPool* grammars_;
+  // The last step had nothing to feed, and nothing has changed since.
+  bool stalled_ = false;
   int limit_;
   // A step that was refused memory runs with fewer until one of them ends.
   std::size_t batch_, most_running_;
@@ -107,6 +116,11 @@ class Scheduler {
   void preempt_last();
   void run(const std::vector<Feed>& feeds);
   void hand_out(const Feed& feed, std::span<const float> rows);
+  void choose(const Feed& feed, std::span<const float> rows);
+  void collect();
+  // What goes wrong for one job ends it, and no other.
+  template <typename Work>
+  bool guarded(Job& job, const Work& work);
   void check_guesses(const Feed& feed, std::span<const float> rows);
   void fail(const std::vector<Feed>& feeds, const std::exception& why);
   void retire();

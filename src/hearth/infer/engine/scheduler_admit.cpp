@@ -42,7 +42,8 @@ Scheduler::Beginning Scheduler::beginning_of(const Job& job) {
     const int common = common_prefix(other->tokens(), wanted);
     const int held = std::min(common, runner_.length(other->sequence));
     if (held > out.match.tokens) out.match = {other->sequence, held};
-    soon = std::max(soon, common);
+    // The end of its prompt may wait for long, and nobody with it.
+    if (other->ready()) soon = std::max(soon, common);
   }
   out.wait = soon >= out.match.tokens + kWorthWaiting;
   if (out.match.tokens < kLeastShared) out.match = {};
