@@ -26,6 +26,7 @@ from mutant_list import ListError, planted, read_lists  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LONGEST = 600  # seconds of a test
+BODIES = "src/hearth/ops/gpu_kernel/body_impl.h"  # included beside every body of a GPU kernel
 SWITCH = """#pragma once
 // Written by tools/mutants.py: whether the fault of that name is switched on.
 #include <cstdlib>
@@ -77,11 +78,15 @@ class Tree:
         switch.parent.mkdir(exist_ok=True)
         if not switch.exists() or switch.read_text() != SWITCH:
             switch.write_text(SWITCH)
-        for file, some in by_file(mutants).items():
+        files = by_file(mutants)
+        # A body stands inside a function: what includes it brings the switch.
+        if any(file.endswith(".inc") for file in files):
+            files.setdefault(BODIES, [])
+        for file, some in files.items():
             source = (self.path / file).read_text()
-            text = f'#include "{switch}"\n' + planted(some, source)
+            include = "" if file.endswith(".inc") else f'#include "{switch}"\n'
             self.kept[file] = source
-            (self.path / file).write_text(text)
+            (self.path / file).write_text(include + planted(some, source))
 
     def restore(self):
         for file, source in self.kept.items():

@@ -119,7 +119,8 @@ void note_finish(int stream) noexcept {
 void join_memory_ledger() {
   static const bool joined = [] {
     set_external_memory([] { return mx::get_active_memory(); });
-    mx::set_cache_limit(kCacheBytes);
+    // CUDA's cache has the device's memory for its limit.
+    if (!mx::cu::is_available()) mx::set_cache_limit(kCacheBytes);
     return true;
   }();
   static_cast<void>(joined);

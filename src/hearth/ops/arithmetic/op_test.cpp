@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/ops/arithmetic/gpu_squares.h"
 #include "hearth/ops/leaf.h"
 #include "hearth/ops/op_case.h"
 
@@ -144,6 +145,23 @@ INSTANTIATE_TEST_SUITE_P(
     ),
     [](const auto& table) { return std::string(table.param->isa); }
 );
+
+// Mixed types, more arrays than one kernel takes, sizes that eight does not
+// divide.
+TEST(SumSquaresGraph, IsTheSumOfAllSquares) {
+  const ScopedFace gpu(Face::gpu);
+  mx::set_default_device(mx::Device::cpu);
+  Arrays all{mx::zeros({0})};
+  double want = 0;
+  for (int i = 0; i < 11; ++i) {
+    const auto dtype = i % 3 == 0 ? mx::float32 : mx::bfloat16;
+    all.push_back(normal_input({i * i + 1, 37}, dtype, std::uint64_t(i)));
+    const auto wide = mx::astype(all.back(), mx::float64);
+    want += mx::sum(mx::square(wide)).item<double>();
+  }
+  EXPECT_NEAR(sum_squares_graph(all).item<float>() / want, 1, 1e-5);
+  EXPECT_EQ(sum_squares_graph({}).item<float>(), 0);
+}
 
 }  // namespace
 }  // namespace hearth::ops

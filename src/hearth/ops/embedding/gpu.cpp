@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "hearth/ops/embedding/faces_impl.h"
+#include "hearth/ops/embedding/gpu_rows.h"
 
 namespace hearth::ops {
 namespace {
@@ -25,6 +26,7 @@ mx::array gathered(
     mx::Dtype dtype,
     mx::StreamOrDevice s
 ) {
+  if (rows_fit(table, dtype, s)) return rows_gpu(ids, table, dtype, s);
   const int rows = table.shape(0);
   const auto y = mx::take(table, clipped(ids, rows, s), 0, s);
   const auto there = mx::expand_dims(inside(ids, rows, s), -1, s);
@@ -50,14 +52,15 @@ mx::array embedding_gpu(
   const auto backward = [=](const Arrays& in, const Arrays& ct, const Arrays&) {
     const int rows = in[0].shape(0), dim = in[0].shape(1);
     const auto flat = mx::reshape(in[1], {-1}, s);
-    const auto there = mx::expand_dims(inside(flat, rows, s), -1, s);
     const auto dy =
         mx::astype(mx::reshape(ct[0], {-1, dim}, s), mx::float32, s);
-    const auto shares = mx::where(there, dy, mx::array(0.0f), s);
-    const auto grad = mx::scatter_add(
-        mx::zeros({rows, dim}, mx::float32, s), clipped(flat, rows, s),
-        mx::expand_dims(shares, 1, s), 0, s
+    // What is outside adds to a row behind the last, which is cut off.
+    const auto row = mx::where(inside(flat, rows, s), flat, mx::array(rows), s);
+    const auto sums = mx::scatter_add(
+        mx::zeros({rows + 1, dim}, mx::float32, s), row,
+        mx::expand_dims(dy, 1, s), 0, s
     );
+    const auto grad = mx::slice(sums, {0, 0}, {rows, dim}, s);
     // The ids have no gradient; MLX wants an array in its place.
     return Arrays{grad, in[1]};
   };

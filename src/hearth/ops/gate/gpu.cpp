@@ -3,7 +3,7 @@
 // in their own type, compute in float32 and keep nothing but their inputs.
 #include "hearth/ops/compiled.h"
 #include "hearth/ops/gate/curve_impl.h"
-#include "hearth/ops/gate/faces_impl.h"
+#include "hearth/ops/gate/gpu_product.h"
 
 namespace hearth::ops {
 namespace {
@@ -187,6 +187,14 @@ mx::array gate_gpu(
         [=](const Arrays& p) { return compiled(activation, p, s, act, beta); },
         [=](const Arrays& p, const Arrays& ct, const Arrays&) {
           return compiled(activation_gradient, with(p, ct), s, act, beta);
+        }
+    );
+  }
+  if (c.layout == GateLayout::apart && product_fits(act, in, s)) {
+    return run(
+        [=](const Arrays& p) { return Arrays{product_gpu(act, p, s)}; },
+        [=](const Arrays& p, const Arrays& ct, const Arrays&) {
+          return product_gradient_gpu(act, with(p, ct), s);
         }
     );
   }

@@ -36,7 +36,8 @@ mx::array head_log_probs_gpu(
 int gpu_chunk_tokens(
     const LossTerms& terms,
     mx::Dtype activations,
-    int vocabulary
+    int vocabulary,
+    int tokens_in_all
 );
 
 }  // namespace hearth::ops

@@ -112,15 +112,21 @@ class LogProbsOnGpu : public PassThrough {
 int gpu_chunk_tokens(
     const LossTerms& terms,
     mx::Dtype activations,
-    int vocabulary
+    int vocabulary,
+    int tokens_in_all
 ) {
-  constexpr std::size_t kBytes = std::size_t{1} << 30;
+  constexpr std::size_t kLeast = std::size_t{1} << 28, kMostBytes = kLeast * 4;
   constexpr std::size_t kStep = 256, kMost = 8192;
   // Logits and their gradient; or four float32 arrays of their size beside
   // them, which a divergence or a smoothed loss has at once.
   const std::size_t each =
       2 * mx::size_of(activations) + (is_plain(terms) ? 0 : 4 * sizeof(float));
-  const std::size_t tokens = kBytes / (each * std::size_t(vocabulary));
+  // A quarter of them at most, where that is worth a chunk: memory for all of a
+  // small batch's logits would be the most that its step takes.
+  const std::size_t token = each * std::size_t(vocabulary);
+  const std::size_t bytes =
+      std::clamp(token * std::size_t(tokens_in_all) / 4, kLeast, kMostBytes);
+  const std::size_t tokens = bytes / token;
   return static_cast<int>(std::clamp(tokens / kStep * kStep, kStep, kMost));
 }
 
@@ -136,7 +142,9 @@ HeadLoss head_loss_gpu(
 ) {
   const auto stream = mx::to_stream(s);
   if (chunk == 0) {
-    chunk = gpu_chunk_tokens(options.terms, h.dtype(), w.shape(0));
+    chunk = gpu_chunk_tokens(
+        options.terms, h.dtype(), w.shape(0), static_cast<int>(targets.size())
+    );
   }
   const Wanted wanted{
       options.input_gradient || options.weight_gradient, options.weight_gradient
@@ -168,7 +176,11 @@ mx::array head_log_probs_gpu(
   const auto stream = mx::to_stream(s);
   LossTerms terms;
   terms.soft_cap = soft_cap;
-  if (chunk == 0) chunk = gpu_chunk_tokens(terms, h.dtype(), w.shape(0));
+  if (chunk == 0) {
+    chunk = gpu_chunk_tokens(
+        terms, h.dtype(), w.shape(0), static_cast<int>(targets.size())
+    );
+  }
   const auto in = head_inputs(h, w, targets, {}, {}, stream);
   const auto sums = head_sums(in, terms, {}, chunk, stream);
   const auto log_probs = mx::reshape(sums.log_probs, targets.shape(), stream);

@@ -186,10 +186,14 @@ TEST_F(HeadLossGpu, LogitsAreNeverWhole) {
 TEST_F(HeadLossGpu, ChunksAreAsLargeAsMemoryAllows) {
   LossTerms plain, smoothed;
   smoothed.label_smoothing = 0.1f;
-  EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 1000), 8192);
-  EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 50304), 5120);
-  EXPECT_EQ(gpu_chunk_tokens(smoothed, mx::bfloat16, 50304), 1024);
-  EXPECT_EQ(gpu_chunk_tokens(smoothed, mx::float32, 1 << 24), 256);
+  const int many = 1 << 16;
+  EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 1000, many), 8192);
+  EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 50304, many), 5120);
+  EXPECT_EQ(gpu_chunk_tokens(smoothed, mx::bfloat16, 50304, many), 1024);
+  EXPECT_EQ(gpu_chunk_tokens(smoothed, mx::float32, 1 << 24, many), 256);
+  // A small batch has chunks, too, down to a size.
+  EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 24576, 16384), 4096);
+  EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 24576, 4096), 2560);
 }
 
 // Inside a compiled training step: traced once, nothing evaluated on the way.

@@ -1,6 +1,7 @@
-// Norms as a GPU runs them: MLX's fused kernels and their fused gradients,
-// which add up in float32 whatever they read.
-#include "hearth/ops/norm/faces_impl.h"
+// Norms as a GPU runs them: behind an addition a kernel of ours, else MLX's
+// fused kernels and their fused gradients, which add up in float32 whatever
+// they read.
+#include "hearth/ops/norm/gpu_add_rms.h"
 
 namespace hearth::ops {
 namespace {
@@ -16,7 +17,7 @@ std::optional<mx::array> in_type(
 
 }  // namespace
 
-// The kernels read and write one type, that of the result, and the weight is
+// MLX's kernels read and write one type, that of the result, and the weight is
 // rounded to it: half of the memory that a float32 stream would have them move.
 // Rounding what goes in costs no more than rounding what comes out, as the norm
 // only scales it. A layer norm takes a mean off, whose rounding may be large
@@ -27,6 +28,7 @@ Arrays norm_gpu(
     mx::Dtype y,
     mx::StreamOrDevice s
 ) {
+  if (add_rms_fits(c, in, y, s)) return add_rms_gpu(c, in, s);
   auto h = in.stream[0];
   if (c.has_r) h = mx::add(h, mx::astype(in.stream[1], h.dtype(), s), s);
   const auto type = c.kind == NormKind::rms ? y : h.dtype();

@@ -37,6 +37,16 @@ TEST_F(GpuNorm, TheGradientOfABfloat16StreamIsAsGoodAsOurKernels) {
   EXPECT_EQ(first_difference(got, want, {2e-2, 1.2e-2}), "");
 }
 
+// Squares below eps: nothing but eps decides the result.
+TEST_F(GpuNorm, SmallRowsAreHeldByEps) {
+  const auto x = normal_input({5, 16}, mx::float32, 1, 1e-4f);
+  const auto r = normal_input({5, 16}, mx::float32, 2, 1e-4f);
+  const auto want = rms_norm_reference(mx::add(x, r), {}, 1e-5f, mx::float32);
+  const ScopedFace gpu(Face::gpu);
+  const auto got = add_rms_norm(x, r, mx::ones({16}), 1e-5f).second;
+  EXPECT_EQ(first_difference(got, want, {1e-6, 1e-5}), "");
+}
+
 // The residual stays float32 whatever the branch is.
 TEST_F(GpuNorm, TheStreamKeepsItsType) {
   const ScopedFace gpu(Face::gpu);

@@ -7,6 +7,7 @@
 
 #include "hearth/ops/compiled.h"
 #include "hearth/ops/rope/faces_impl.h"
+#include "hearth/ops/rope/gpu_turn.h"
 
 namespace hearth::ops {
 namespace {
@@ -86,6 +87,16 @@ mx::array rope_gpu(
     RopePairs pairs,
     mx::StreamOrDevice s
 ) {
+  if (turn_fits(x, table, pairs, s)) {
+    const auto run = [=](const Arrays& in) {
+      return Arrays{turn_gpu(in[0], in[1], in[2], false, s)};
+    };
+    // Positions and table have no gradient; MLX wants arrays in its place.
+    const auto back = [=](const Arrays& in, const Arrays& ct, const Arrays&) {
+      return Arrays{turn_gpu(ct[0], in[1], in[2], true, s), in[1], in[2]};
+    };
+    return mx::custom_vjp(run, back)({x, positions, table})[0];
+  }
   const auto rows = rows_at(positions, table, s);
   const auto forward = [=](const Arrays& in) {
     return compiled(turned, in, s, pairs, false);

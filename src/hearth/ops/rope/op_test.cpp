@@ -101,16 +101,18 @@ TEST(RopeFrequencies, RefusesWhatCannotBe) {
 
 TEST(Rope, PositionsOutsideTheTableGiveNan) {
   for (const Face face : {Face::kernels, Face::gpu}) {
-    const ScopedFace forced(face);
-    const auto table = rope_table(rope_frequencies(config({}, 1)), 8);
-    auto y = rope(
-        mx::ones({1, 3, 1, 64}), mx::array({7, 8, -1}), table,
-        RopePairs::halves, mx::Device::cpu
-    );
-    y.eval();
-    EXPECT_FALSE(std::isnan(y.data<float>()[0]));
-    EXPECT_TRUE(std::isnan(y.data<float>()[64]));
-    EXPECT_TRUE(std::isnan(y.data<float>()[191]));
+    for (const auto pairs : {RopePairs::halves, RopePairs::interleaved}) {
+      const ScopedFace forced(face);
+      const auto table = rope_table(rope_frequencies(config({}, 1)), 8);
+      auto y = rope(
+          mx::ones({1, 3, 1, 64}), mx::array({7, 8, -1}), table, pairs,
+          mx::Device::cpu
+      );
+      y.eval();
+      EXPECT_FALSE(std::isnan(y.data<float>()[0]));
+      EXPECT_TRUE(std::isnan(y.data<float>()[64]));
+      EXPECT_TRUE(std::isnan(y.data<float>()[191]));
+    }
   }
 }
 

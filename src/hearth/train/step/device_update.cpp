@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "hearth/ops/compiled.h"
+#include "hearth/ops/arithmetic/gpu_squares.h"
 #include "hearth/optim/optimizer.h"
 
 namespace hearth::train {
@@ -11,19 +11,6 @@ namespace {
 
 mx::array scalar(double value) {
   return mx::array(static_cast<float>(value));
-}
-
-Arrays wide_square(const Arrays& in, mx::StreamOrDevice s) {
-  return {mx::square(mx::astype(in[0], mx::float32, s), s)};
-}
-
-// Of all gradients together, multiplied by whatever they are.
-mx::array norm_of(std::span<const mx::array> gradients) {
-  auto sum = mx::array(0.0f);
-  for (const mx::array& g : gradients) {
-    sum = mx::add(sum, mx::sum(ops::compiled(wide_square, {g}, {})[0]));
-  }
-  return mx::sqrt(sum);
 }
 
 // min(1, limit / norm), without a limit 1.
@@ -94,7 +81,8 @@ mx::array UpdateFunction::send(
   const mx::array loss = std::move(sums.loss), weight = std::move(sums.weight);
   const auto divisor = mx::multiply(weight, scalar(order.loss_scale));
   const auto mean = mx::divide(loss, weight);
-  const auto norm = mx::divide(norm_of(sums.gradients), divisor);
+  const auto norm =
+      mx::divide(mx::sqrt(ops::sum_squares_graph(sums.gradients)), divisor);
   auto fit = mx::logical_and(mx::isfinite(mean), mx::isfinite(norm));
   fit = mx::logical_and(fit, mx::less_equal(mean, scalar(order.limits.loss)));
   fit = mx::logical_and(fit, mx::less_equal(norm, scalar(order.limits.norm)));

@@ -1,0 +1,192 @@
+#include "hearth/ops/gpu_kernel/gpu_kernel.h"
+
+#include <climits>
+
+#include <fmt/format.h>
+#include <mlx/backend/cuda/cuda.h>
+#include <mlx/backend/metal/metal.h>
+#include <mlx/fast.h>
+
+#include "hearth/base/error.h"
+#include "hearth/ops/gpu_kernel/cuda_source.h"
+#include "hearth/ops/gpu_kernel/files.h"
+
+namespace hearth::ops {
+namespace {
+
+constexpr int kThreads = 128;  // a block
+
+// What a body finds in Metal; in CUDA: cuda_source.cpp; on a CPU: body_impl.h.
+constexpr const char* kMetal = R"(
+#define GPU_MEMORY device
+#define GPU_FUNCTION
+template <typename T> struct alignas(16) Eight { T v[8]; };
+template <typename T> inline Eight<T> load8(const device T* from) {
+  return *(const device Eight<T>*)from;
+}
+template <typename T> inline void store8(device T* to, Eight<T> from) {
+  *(device Eight<T>*)to = from;
+}
+inline float lane_sum(float x) { return metal::simd_sum(x); }
+inline float nan_value() { return NAN; }
+inline float sqrt_of(float x) { return metal::precise::sqrt(x); }
+inline float exp_of(float x) { return metal::precise::exp(x); }
+inline float tanh_of(float x) { return metal::precise::tanh(x); }
+)";
+
+std::string_view text_of(const char* file_below_ops) {
+  const auto name = fmt::format("src/hearth/ops/{}", file_below_ops);
+  for (const BuiltinFile& file : gpu_kernel_files()) {
+    if (file.name == name) return file.text;
+  }
+  throw Error(fmt::format("[ops.gpu_kernel] there is no file {}", name));
+}
+
+std::string metal_type(mx::Dtype dtype) {
+  if (dtype == mx::bfloat16) return "bfloat16_t";
+  return dtype == mx::float16 ? "half" : "float";
+}
+
+// The body behind the constants that it names. `thread` is the device's.
+std::string body_of(
+    const GpuKernel& kernel,
+    const KernelLaunch& launch,
+    bool metal
+) {
+  std::string out = fmt::format(
+      "constexpr int LANES = {};\nconst long item = thread / LANES;\n"
+      "const int lane = (int)(thread % LANES);\n"
+      "if (item >= sizes[0]) return;\n",
+      launch.lanes
+  );
+  for (const auto& [name, value] : launch.integers) {
+    out += fmt::format("constexpr int {} = {};\n", name, value);
+  }
+  for (const auto& [name, value] : launch.floats) {
+    out += fmt::format("constexpr float {} = {:.9e}f;\n", name, value);
+  }
+  for (const auto& [name, type] : launch.types) {
+    out += fmt::format(
+        "using {} = {};\n", name, metal ? metal_type(type) : cuda_type(type)
+    );
+  }
+  out += text_of(kernel.file);
+  return out;
+}
+
+// The same items one after the other, on a CPU's stream.
+class GpuKernelOnCpu : public mx::Primitive {
+ public:
+  GpuKernelOnCpu(mx::Stream s, KernelLaunch launch)
+      : Primitive(s), launch_(std::move(launch)) {}
+  const char* name() const override { return "GpuKernelOnCpu"; }
+  void eval_cpu(const Arrays& in, Arrays& out) override {
+    for (auto& a : out) a.set_data(mx::allocator::malloc(a.nbytes()));
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    encoder.dispatch([launch = launch_, in, out]() mutable {
+      launch.on_cpu({in, out, launch.items});
+    });
+  }
+  void eval_gpu(const Arrays&, Arrays&) override {}
+
+ private:
+  KernelLaunch launch_;
+};
+
+std::string cuda_program(
+    const GpuKernel& kernel,
+    const KernelLaunch& launch,
+    const Arrays& inputs
+) {
+  std::string functions;
+  if (kernel.functions != nullptr) functions = text_of(kernel.functions);
+  return cuda_source(
+      kernel, functions, body_of(kernel, launch, false), inputs, launch.dtypes
+  );
+}
+
+// Where NVIDIA's compiler is in the process, as tests may have it, the text for
+// CUDA is compiled, too.
+Arrays on_cpu(
+    const GpuKernel& kernel,
+    const Arrays& inputs,
+    KernelLaunch launch,
+    mx::Stream s
+) {
+  if (has_cuda_compiler()) compile_cuda(cuda_program(kernel, launch, inputs));
+  Arrays dense_inputs;
+  for (const auto& a : inputs) {
+    dense_inputs.push_back(mx::contiguous(a, false, s));
+  }
+  auto shapes = launch.shapes;
+  auto dtypes = launch.dtypes;
+  return mx::array::make_arrays(
+      std::move(shapes), dtypes,
+      std::make_shared<GpuKernelOnCpu>(s, std::move(launch)), dense_inputs
+  );
+}
+
+}  // namespace
+
+bool runs_gpu_kernels(mx::StreamOrDevice s) {
+  if (mx::to_stream(s).device == mx::Device::cpu) return true;
+  return mx::metal::is_available() ||
+         (mx::cu::is_available() && has_cuda_compiler());
+}
+
+Arrays run_gpu_kernel(
+    const GpuKernel& kernel,
+    const Arrays& inputs,
+    KernelLaunch launch,
+    mx::StreamOrDevice s
+) {
+  if (kernel.inputs.size() != inputs.size()) {
+    throw Error(
+        fmt::format("[ops.gpu_kernel] {} is given other inputs", kernel.name)
+    );
+  }
+  const auto stream = mx::to_stream(s);
+  if (launch.items == 0) {
+    Arrays none;
+    for (std::size_t i = 0; i < launch.shapes.size(); ++i) {
+      none.push_back(mx::zeros(launch.shapes[i], launch.dtypes[i], stream));
+    }
+    return none;
+  }
+  if (stream.device == mx::Device::cpu) {
+    return on_cpu(kernel, inputs, std::move(launch), stream);
+  }
+  const long threads = launch.items * launch.lanes;
+  if (threads > INT_MAX) {
+    throw Error("[ops.gpu_kernel] a kernel must have at most 2^31 threads");
+  }
+  auto all = inputs;
+  launch.sizes.insert(launch.sizes.begin(), static_cast<int>(launch.items));
+  const int count = static_cast<int>(launch.sizes.size());
+  all.push_back(mx::array(launch.sizes.begin(), {count}, mx::int32));
+  const std::tuple<int, int, int> grid{static_cast<int>(threads), 1, 1},
+      block{kThreads, 1, 1};
+  if (!mx::metal::is_available()) {
+    const auto& ptx = compile_cuda(cuda_program(kernel, launch, inputs));
+    const bool dense = true;
+    return mx::fast::precompiled_cuda_kernel(
+        kernel.name, ptx, all, launch.shapes, launch.dtypes, {}, grid, block, 0,
+        {}, dense, stream
+    );
+  }
+  auto names = kernel.inputs;
+  names.push_back("sizes");
+  std::string header = kMetal;
+  if (kernel.functions != nullptr) header += text_of(kernel.functions);
+  const auto run = mx::fast::metal_kernel(
+      fmt::format("hearth_{}", kernel.name), names, kernel.outputs,
+      "const long thread = thread_position_in_grid.x;\n" +
+          body_of(kernel, launch, true),
+      header
+  );
+  return run(
+      all, launch.shapes, launch.dtypes, grid, block, {}, {}, false, stream
+  );
+}
+
+}  // namespace hearth::ops

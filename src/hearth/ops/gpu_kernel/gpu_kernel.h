@@ -1,0 +1,87 @@
+#pragma once
+// A kernel of ours for a GPU, written once. Its body is a file in the subset of
+// C++ that CUDA, Metal and an ordinary compiler share: MLX compiles its text on
+// the machine it runs on, and the same file, included in a function, is what a
+// CPU runs, so that tests hold it against the definition where there is no GPU.
+//
+// A body computes one item with LANES threads side by side, of which it is
+// `lane`. It finds
+//   item, lane, LANES   which item, and which thread of those at work on it
+//                       (one on a CPU, so that a loop `i += LANES` holds all)
+//   its inputs and outputs by name, as pointers to dense rows
+//   its constants       integers, floats and types, by name; what changes from
+//                       batch to batch is in sizes[1] and on, as each constant
+//                       is compiled for
+//   Eight<T>, load8, store8    eight neighbours, moved at once
+//   lane_sum(x)         the sum over the item's threads, which all get
+//   sqrt_of, exp_of, tanh_of, nan_value   of floats
+// and must compute in float, convert by T(x) and float(x), and not use pointers
+// other than `GPU_MEMORY T*`.
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hearth/ops/op.h"
+
+namespace hearth::ops {
+
+// What a CPU's form of a kernel works on: all its items, one after the other.
+struct KernelOnCpu {
+  const Arrays& inputs;
+  Arrays& outputs;
+  long items = 0;
+
+  template <class T>
+  const T* in(std::size_t i) const {
+    return inputs[i].data<T>();
+  }
+  template <class T>
+  T* out(std::size_t i) const {
+    return outputs[i].data<T>();
+  }
+};
+
+struct GpuKernel {
+  const char* name;
+  const char* file;  // of the body, below ops/
+  std::vector<std::string> inputs, outputs;
+  const char* functions = nullptr;  // a file of functions that the body calls
+};
+
+struct KernelLaunch {
+  long items = 0;
+  int lanes = 1;           // 1 or 32
+  std::vector<int> sizes;  // sizes[1] and on; sizes[0] is items
+  std::vector<std::pair<std::string, int>> integers;
+  std::vector<std::pair<std::string, float>> floats;
+  std::vector<std::pair<std::string, mx::Dtype>> types;
+  std::vector<mx::Shape> shapes;  // of the outputs
+  std::vector<mx::Dtype> dtypes;
+  std::function<void(const KernelOnCpu&)> on_cpu;
+};
+
+Arrays run_gpu_kernel(
+    const GpuKernel& kernel,
+    const Arrays& inputs,
+    KernelLaunch launch,
+    mx::StreamOrDevice s
+);
+
+// Whether this stream's device can compile kernels of ours: CUDA and Metal can,
+// and so can a CPU that stands in for them.
+bool runs_gpu_kernels(mx::StreamOrDevice s);
+
+// Calls f with a null pointer to the type of a kernel's activations.
+template <class F>
+void with_kernel_type(mx::Dtype dtype, F&& f) {
+  if (dtype == mx::bfloat16) return f(static_cast<mx::bfloat16_t*>(nullptr));
+  if (dtype == mx::float16) return f(static_cast<mx::float16_t*>(nullptr));
+  f(static_cast<float*>(nullptr));
+}
+inline bool is_kernel_type(mx::Dtype dtype) {
+  return dtype == mx::bfloat16 || dtype == mx::float16 || dtype == mx::float32;
+}
+
+}  // namespace hearth::ops

@@ -1,0 +1,176 @@
+#include "hearth/ops/norm/gpu_add_rms.h"
+
+#include <algorithm>
+
+#include <mlx/transforms.h>
+
+#include "hearth/ops/gpu_kernel/body_impl.h"
+#include "hearth/ops/gpu_kernel/gpu_kernel.h"
+
+namespace hearth::ops {
+namespace {
+
+constexpr int kLanes = 32, kMostDim = 2048;
+// Rows of partial sums of the weight's gradient: enough items to fill a GPU.
+constexpr long kMostItems = 1024;
+
+template <class S, class T>
+void add_rms_item(
+    long item,
+    int D,
+    float EPS,
+    const S* x,
+    const T* r,
+    const float* w,
+    S* h,
+    T* y
+) {
+  using namespace gpu_body;
+  constexpr int PACKS = kMostDim / 8;
+#include "hearth/ops/norm/gpu_add_rms.inc"
+}
+
+template <class S, class T>
+void add_rms_gradient_item(
+    long item,
+    const long* sizes,
+    int D,
+    float EPS,
+    bool H_USED,
+    const S* h,
+    const T* dy,
+    const S* dh,
+    const float* w,
+    S* dx,
+    T* dr,
+    float* dw
+) {
+  using namespace gpu_body;
+  constexpr int PACKS = kMostDim / 8;
+#include "hearth/ops/norm/gpu_add_rms_gradient.inc"
+}
+
+// The stream is float32 or of the branch's type.
+template <class F>
+void with_types(mx::Dtype stream, mx::Dtype branch, F&& f) {
+  with_kernel_type(branch, [&](auto* t) {
+    if (stream == branch) return f(t, t);
+    f(static_cast<float*>(nullptr), t);
+  });
+}
+
+KernelLaunch launch_of(const mx::array& stream, mx::Dtype branch, float eps) {
+  const int dim = stream.shape(-1);
+  KernelLaunch launch;
+  launch.items = rows_of(stream);
+  launch.lanes = kLanes;
+  launch.integers = {
+      {"D", dim}, {"PACKS", (dim + kLanes * 8 - 1) / (kLanes * 8)}
+  };
+  launch.floats = {{"EPS", eps}};
+  launch.types = {{"S", stream.dtype()}, {"T", branch}};
+  return launch;
+}
+
+// x, r, w -> h, y
+Arrays forward(const Arrays& in, float eps, mx::StreamOrDevice s) {
+  static const GpuKernel kernel{
+      "add_rms", "norm/gpu_add_rms.inc", {"x", "r", "w"}, {"h", "y"}
+  };
+  auto launch = launch_of(in[0], in[1].dtype(), eps);
+  launch.shapes = {in[0].shape(), in[0].shape()};
+  launch.dtypes = {in[0].dtype(), in[1].dtype()};
+  const int dim = in[0].shape(-1);
+  const auto stream = in[0].dtype(), branch = in[1].dtype();
+  launch.on_cpu = [=](const KernelOnCpu& k) {
+    with_types(stream, branch, [&](auto* st, auto* tt) {
+      using S = std::remove_pointer_t<decltype(st)>;
+      using T = std::remove_pointer_t<decltype(tt)>;
+      for (long item = 0; item < k.items; ++item) {
+        add_rms_item<S, T>(
+            item, dim, eps, k.in<S>(0), k.in<T>(1), k.in<float>(2), k.out<S>(0),
+            k.out<T>(1)
+        );
+      }
+    });
+  };
+  return run_gpu_kernel(kernel, in, std::move(launch), s);
+}
+
+// h, dy, dh (anything where h is not used), w -> dx, dr, dw
+Arrays gradient(
+    const Arrays& in,
+    float eps,
+    bool h_used,
+    mx::StreamOrDevice s
+) {
+  static const GpuKernel kernel{
+      "add_rms_gradient",
+      "norm/gpu_add_rms_gradient.inc",
+      {"h", "dy", "dh", "w"},
+      {"dx", "dr", "dw"}
+  };
+  auto launch = launch_of(in[0], in[1].dtype(), eps);
+  const long rows = launch.items;
+  const int dim = in[0].shape(-1);
+  launch.items = std::min(rows, kMostItems);
+  launch.sizes = {static_cast<int>(rows)};
+  launch.integers.emplace_back("H_USED", h_used ? 1 : 0);
+  launch.shapes = {
+      in[0].shape(), in[0].shape(), {static_cast<int>(launch.items), dim}
+  };
+  launch.dtypes = {in[0].dtype(), in[1].dtype(), mx::float32};
+  const auto stream = in[0].dtype(), branch = in[1].dtype();
+  launch.on_cpu = [=](const KernelOnCpu& k) {
+    const long sizes[] = {k.items, rows};
+    with_types(stream, branch, [&](auto* st, auto* tt) {
+      using S = std::remove_pointer_t<decltype(st)>;
+      using T = std::remove_pointer_t<decltype(tt)>;
+      for (long item = 0; item < k.items; ++item) {
+        add_rms_gradient_item<S, T>(
+            item, sizes, dim, eps, h_used, k.in<S>(0), k.in<T>(1), k.in<S>(2),
+            k.in<float>(3), k.out<S>(0), k.out<T>(1), k.out<float>(2)
+        );
+      }
+    });
+  };
+  auto out = run_gpu_kernel(kernel, in, std::move(launch), s);
+  out[2] = mx::sum(out[2], 0, false, s);
+  return out;
+}
+
+}  // namespace
+
+bool add_rms_fits(
+    const NormConfig& c,
+    const NormInputs& in,
+    mx::Dtype y,
+    mx::StreamOrDevice s
+) {
+  if (c.kind != NormKind::rms || !c.has_r || !c.has_w) return false;
+  const auto& x = in.stream[0];
+  const int dim = x.shape(-1);
+  const bool types = is_kernel_type(y) && in.stream[1].dtype() == y &&
+                     (x.dtype() == y || x.dtype() == mx::float32);
+  return types && dim % 8 == 0 && dim <= kMostDim && x.size() > 0 &&
+         runs_gpu_kernels(s);
+}
+
+Arrays add_rms_gpu(
+    const NormConfig& c,
+    const NormInputs& in,
+    mx::StreamOrDevice s
+) {
+  const auto run = [eps = c.eps, s](const Arrays& p) {
+    return forward(p, eps, s);
+  };
+  const auto back = [c,
+                     s](const Arrays& p, const Arrays& ct, const Arrays& out) {
+    const auto& dh = c.h_used ? ct[0] : out[0];
+    return gradient({out[0], ct[1], dh, p[2]}, c.eps, c.h_used, s);
+  };
+  const auto w = mx::astype(*in.w, mx::float32, s);
+  return mx::custom_vjp(run, back)({in.stream[0], in.stream[1], w});
+}
+
+}  // namespace hearth::ops

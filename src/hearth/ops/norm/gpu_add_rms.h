@@ -1,0 +1,24 @@
+#pragma once
+// The addition to the residual stream and the RMS norm behind it as one kernel,
+// and their gradient as another.
+#include "hearth/ops/norm/faces_impl.h"
+
+namespace hearth::ops {
+
+// Whether the kernels take rows of these: eight values at once, and few enough
+// for the registers of 32 threads.
+bool add_rms_fits(
+    const NormConfig& c,
+    const NormInputs& in,
+    mx::Dtype y,
+    mx::StreamOrDevice s
+);
+
+// h, norm(h)
+Arrays add_rms_gpu(
+    const NormConfig& c,
+    const NormInputs& in,
+    mx::StreamOrDevice s
+);
+
+}  // namespace hearth::ops
