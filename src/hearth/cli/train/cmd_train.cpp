@@ -65,10 +65,11 @@ std::string result_text(
   if (r.valid_loss) {
     text += ", " + validation_text(*r.valid_loss, r.valid_means, objective);
   }
-  if (r.stopped_early) text += "\nstopped early: no gain any more";
+  if (r.stopped_early)
+    text += "\nstopped early: the validation loss no longer fell";
   if (r.best_valid_loss && r.best_step != r.steps) {
     text += fmt::format(
-        "\nbest, and what the model is: step {}, validation loss {}",
+        "\nthe model is that of the best step, {}: validation loss {}",
         r.best_step, loss_text(*r.best_valid_loss)
     );
   }

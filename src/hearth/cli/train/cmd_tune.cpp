@@ -52,7 +52,9 @@ void declare(Args& args, TuneFlags& flags) {
   );
   args.flag("--no-compare", flags.no_compare, "Search alone, no before/after");
   args.flag("--force", flags.force, "Write over a recipe that is there");
-  args.example("hearth tune recipe.yaml -o best.yaml", "the fastest way here");
+  args.example(
+      "hearth tune recipe.yaml -o best.yaml", "the fastest settings here"
+  );
   args.example(
       "hearth tune recipes/quickstart.yaml --preset balanced -o mine.yaml",
       "a model for this machine's memory and speed, tuned"
@@ -65,7 +67,9 @@ void declare(Args& args, TuneFlags& flags) {
 
 void check(const TuneFlags& flags, const Context& context) {
   if (flags.output == "-" && context.common.json) {
-    throw UsageError("-o - must not be given with --json: stdout is one thing");
+    throw UsageError(
+        "-o - must not be given with --json: both write to stdout"
+    );
   }
   if (!(flags.limits.seconds > 0)) {
     throw UsageError("--seconds must be above 0");
@@ -181,9 +185,9 @@ void cmd_tune(Context& context, const std::vector<std::string>& words) {
   TuneFlags flags;
   Args args(
       "tune",
-      "Measure how a recipe's step runs fastest on this machine: rows at a "
-      "time, blocks computed again, precision, threads. The update stays the "
-      "same; the fastest way is written as a recipe.",
+      "Measure how a recipe's step runs fastest on this machine: rows of a "
+      "micro-batch, checkpointing, precision, threads. The update stays the "
+      "same; the fastest settings are written as a recipe.",
       context.common
   );
   declare(args, flags);
