@@ -21,7 +21,7 @@ TEST(GpuKernel, EveryBodyIsCarriedAsText) {
 }
 
 TEST(GpuKernel, InputsAreGivenAsTheyAreNamed) {
-  const GpuKernel kernel{"k", "rope/gpu_turn.inc", {"x"}, {"y"}};
+  const GpuKernel kernel{"k", "rope/gpu_rotate.inc", {"x"}, {"y"}};
   EXPECT_THROW(run_gpu_kernel(kernel, {}, {}, mx::Device::cpu), Error);
 }
 

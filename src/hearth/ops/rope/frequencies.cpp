@@ -47,7 +47,7 @@ std::vector<double> plain(int dims, double base) {
 }
 
 // The base grows with the length in use, so that the slowest pair makes no
-// more than its trained share of a turn.
+// more than its trained share of a full rotation.
 double dynamic_base(const RopeConfig& c) {
   const double length = std::max(c.length, c.original_length);
   const double stretch = c.factor * length / c.original_length - (c.factor - 1);

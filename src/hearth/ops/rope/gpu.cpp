@@ -2,12 +2,12 @@
 // rows. mx::fast::rope would work the angles out anew for each element, in
 // float32, from positions that it takes to follow each other; here every
 // scaling variant and every position is the table's, to the bit what a CPU
-// turns by.
+// rotates by.
 #include <limits>
 
 #include "hearth/ops/compiled.h"
 #include "hearth/ops/rope/faces_impl.h"
-#include "hearth/ops/rope/gpu_turn.h"
+#include "hearth/ops/rope/gpu_rotate.h"
 
 namespace hearth::ops {
 namespace {
@@ -28,9 +28,9 @@ mx::array rows_at(
   return mx::where(there, mx::take(table, inside, 0, s), nan, s);
 }
 
-// x, rows -> x turned, or turned back. Both of a pair are worked out for each
+// x, rows -> x rotated, or rotated back. Both of a pair are worked out for each
 // of its two places and one is taken, so that one kernel writes the whole.
-Arrays turned(
+Arrays rotated(
     const Arrays& in,
     mx::StreamOrDevice s,
     RopePairs pairs,
@@ -55,7 +55,7 @@ Arrays turned(
     const auto one = part(pairs_of, pair_axis, which, which + 1);
     return mx::astype(mx::broadcast_to(one, split, s), mx::float32, s);
   };
-  const auto turns = [&](int from) {
+  const auto factors = [&](int from) {
     const mx::Shape beside{
         rows.shape(0), rows.shape(1), 1, interleaved ? half : 1,
         interleaved ? 1 : half
@@ -63,8 +63,8 @@ Arrays turned(
     const auto t = mx::reshape(part(rows, 2, from, from + half), beside, s);
     return mx::broadcast_to(t, split, s);
   };
-  const auto a = both(0), b = both(1), cosine = turns(0);
-  const auto sine = back ? mx::negative(turns(half), s) : turns(half);
+  const auto a = both(0), b = both(1), cosine = factors(0);
+  const auto sine = back ? mx::negative(factors(half), s) : factors(half);
   const auto first =
       mx::subtract(mx::multiply(a, cosine, s), mx::multiply(b, sine, s), s);
   const auto second =
@@ -87,23 +87,23 @@ mx::array rope_gpu(
     RopePairs pairs,
     mx::StreamOrDevice s
 ) {
-  if (turn_fits(x, table, pairs, s)) {
+  if (rotate_fits(x, table, pairs, s)) {
     const auto run = [=](const Arrays& in) {
-      return Arrays{turn_gpu(in[0], in[1], in[2], false, s)};
+      return Arrays{rotate_gpu(in[0], in[1], in[2], false, s)};
     };
     // Positions and table have no gradient; MLX wants arrays in its place.
     const auto back = [=](const Arrays& in, const Arrays& ct, const Arrays&) {
-      return Arrays{turn_gpu(ct[0], in[1], in[2], true, s), in[1], in[2]};
+      return Arrays{rotate_gpu(ct[0], in[1], in[2], true, s), in[1], in[2]};
     };
     return mx::custom_vjp(run, back)({x, positions, table})[0];
   }
   const auto rows = rows_at(positions, table, s);
   const auto forward = [=](const Arrays& in) {
-    return compiled(turned, in, s, pairs, false);
+    return compiled(rotated, in, s, pairs, false);
   };
   // The rows have no gradient; MLX wants an array in its place.
   const auto backward = [=](const Arrays& in, const Arrays& ct, const Arrays&) {
-    const auto dx = compiled(turned, {ct[0], in[1]}, s, pairs, true)[0];
+    const auto dx = compiled(rotated, {ct[0], in[1]}, s, pairs, true)[0];
     return Arrays{dx, in[1]};
   };
   return mx::custom_vjp(forward, backward)({x, rows})[0];

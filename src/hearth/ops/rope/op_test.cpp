@@ -117,7 +117,7 @@ TEST(Rope, PositionsOutsideTheTableGiveNan) {
 }
 
 // Positions that all rows share, and the rotation back after the rotation.
-TEST(Rope, AGpuTurnsBackWhatItTurned) {
+TEST(Rope, AGpuRotatesBackWhatItRotated) {
   const ScopedFace gpu(Face::gpu);
   const auto cpu = mx::StreamOrDevice(mx::Device::cpu);
   const auto table = rope_table(rope_frequencies(config({}, 1)), 50);

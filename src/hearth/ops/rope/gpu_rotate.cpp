@@ -1,4 +1,4 @@
-#include "hearth/ops/rope/gpu_turn.h"
+#include "hearth/ops/rope/gpu_rotate.h"
 
 #include "hearth/ops/gpu_kernel/body_impl.h"
 #include "hearth/ops/gpu_kernel/gpu_kernel.h"
@@ -6,15 +6,15 @@
 namespace hearth::ops {
 namespace {
 
-struct TurnShape {
+struct RotateShape {
   int half, heads, length, positions;
   bool positions_by_row, back;
 };
 
 template <class T>
-void turn_item(
+void rotate_item(
     long item,
-    const TurnShape& shape,
+    const RotateShape& shape,
     const T* x,
     const int* positions,
     const float* table,
@@ -24,12 +24,12 @@ void turn_item(
   const int HALF = shape.half, HEADS = shape.heads;
   const bool POSITIONS_BY_ROW = shape.positions_by_row, BACK = shape.back;
   const long sizes[] = {0, shape.length, shape.positions};
-#include "hearth/ops/rope/gpu_turn.inc"
+#include "hearth/ops/rope/gpu_rotate.inc"
 }
 
 }  // namespace
 
-bool turn_fits(
+bool rotate_fits(
     const mx::array& x,
     const mx::array& table,
     RopePairs pairs,
@@ -40,7 +40,7 @@ bool turn_fits(
          x.size() > 0 && runs_gpu_kernels(s);
 }
 
-mx::array turn_gpu(
+mx::array rotate_gpu(
     const mx::array& x,
     const mx::array& positions,
     const mx::array& table,
@@ -48,9 +48,9 @@ mx::array turn_gpu(
     mx::StreamOrDevice s
 ) {
   static const GpuKernel kernel{
-      "turn", "rope/gpu_turn.inc", {"x", "positions", "table"}, {"y"}
+      "rotate", "rope/gpu_rotate.inc", {"x", "positions", "table"}, {"y"}
   };
-  const TurnShape shape{
+  const RotateShape shape{
       x.shape(3) / 2,        x.shape(2), x.shape(1), table.shape(0),
       positions.ndim() == 2, back
   };
@@ -70,7 +70,7 @@ mx::array turn_gpu(
     with_kernel_type(dtype, [&](auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
       for (long item = 0; item < k.items; ++item) {
-        turn_item<T>(
+        rotate_item<T>(
             item, shape, k.in<T>(0), k.in<int>(1), k.in<float>(2), k.out<T>(0)
         );
       }

@@ -5,15 +5,15 @@
 namespace hearth::ops {
 
 // Whether the kernel takes them: whole heads, in halves of a multiple of eight.
-bool turn_fits(
+bool rotate_fits(
     const mx::array& x,
     const mx::array& table,
     RopePairs pairs,
     mx::StreamOrDevice s
 );
 
-// x turned, or turned back.
-mx::array turn_gpu(
+// x rotated, or rotated back.
+mx::array rotate_gpu(
     const mx::array& x,
     const mx::array& positions,
     const mx::array& table,
