@@ -1,5 +1,7 @@
 #include "hearth/models/decoder_block.h"
 
+#include "hearth/ops/pace.h"
+
 namespace hearth::models {
 namespace {
 
@@ -59,10 +61,10 @@ Decoder::Stream Decoder::Block::operator()(
   }
   auto a = attention_(y, pass, static_cast<std::size_t>(layer_));
   if (after_attention_) a = (*after_attention_)(a, pass.dtype);
-  std::tie(h, y) = before_mlp_.add(h, a);
+  std::tie(h, y) = before_mlp_.add(h, ops::pace(a));
   auto m = mlp_(y, pass);
   if (after_mlp_) m = (*after_mlp_)(m, pass.dtype);
-  return {h, m};
+  return {h, ops::pace(m)};
 }
 
 Decoder::Stream Decoder::Block::checkpointed(

@@ -5,6 +5,7 @@
 
 #include "hearth/ops/head_loss/gpu_rows.h"
 #include "hearth/ops/linear/faces_impl.h"
+#include "hearth/ops/pace.h"
 
 namespace hearth::ops {
 namespace {
@@ -71,6 +72,7 @@ class Chunks {
     // A chunk begins when the one before has ended: else all logits could be
     // there at once.
     if (!losses_.empty()) h = mx::depends({h}, before())[0];
+    h = pace(h, s_);
     const auto logits = mx::matmul(h, mx::transpose(in_.w, s_), s_);
     const RowLosses l = row_losses(
         {logits, part(in_.tokens.targets, begin, end), weights,

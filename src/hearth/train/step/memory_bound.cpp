@@ -1,9 +1,11 @@
 #include "hearth/train/step/memory_bound.h"
 
 #include <algorithm>
-#include <utility>
+#include <limits>
 
 #include <mlx/mlx.h>
+
+#include "hearth/ops/pace.h"
 
 namespace hearth::train {
 namespace {
@@ -12,8 +14,8 @@ namespace mx = mlx::core;
 
 // Beyond what must be held at once, so that the device need not wait for the
 // host: a share of it, and enough for small steps to hide their launches.
-constexpr double kShare = 0.1;
-constexpr std::size_t kLeast = std::size_t{512} << 20;
+constexpr double kShare = 0.05;
+constexpr std::size_t kLeast = std::size_t{256} << 20;
 
 }  // namespace
 
@@ -30,8 +32,7 @@ bool MemoryBound::begin(const Shape& shape) {
         static_cast<std::size_t>(kShare * static_cast<double>(known->second));
     bound = known->second + std::max(more, kLeast);
   }
-  const std::size_t before = mx::set_memory_limit(bound);
-  if (usual_ == 0) usual_ = before;
+  ops::set_run_ahead(bound);
   return is_new;
 }
 
@@ -41,7 +42,7 @@ void MemoryBound::learnt(const Shape& shape) {
 }
 
 void MemoryBound::lift() {
-  if (usual_ > 0) mx::set_memory_limit(std::exchange(usual_, 0));
+  ops::set_run_ahead(std::numeric_limits<std::size_t>::max());
 }
 
 }  // namespace hearth::train

@@ -1,8 +1,6 @@
 #pragma once
-// How much memory a device's work may have under way. MLX frees nothing that
-// the GPU has not finished, and the host runs far ahead of it, so that without
-// a bound a step takes two or three times what must be held at once. With one,
-// MLX waits for the GPU before it sends what would go beyond.
+// How much memory a device's work may have under way (ops/pace.h says why):
+// without a bound a step takes two or three times what must be held at once.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -24,14 +22,13 @@ class MemoryBound {
   bool begin(const Shape& shape);
   // Waits until the device is done and takes its peak for the shape's need.
   void learnt(const Shape& shape);
-  // Gives MLX its own limit back.
+  // No bound any more.
   void lift();
 
   ~MemoryBound() { lift(); }
 
  private:
   std::map<Shape, std::size_t> needs_;
-  std::size_t usual_ = 0;  // MLX's own limit; 0: it is set
 };
 
 }  // namespace hearth::train
