@@ -23,20 +23,8 @@
 #define HEARTH_ISA_IS(name) HEARTH_ISA_IS_IMPL(HEARTH_ISA, name)
 
 namespace hearth::kernels::HEARTH_ISA {
-extern const AdafactorKernels adafactor;
-extern const ArithmeticKernels arithmetic;
-extern const EmbeddingKernels embedding;
-extern const AttentionKernels attention;
-extern const GateKernels gate;
-extern const MathKernels math;
-extern const GemmKernels gemm;
-extern const HeadLossKernels head_loss;
-extern const NormKernels norm;
-extern const OptimKernels optim;
-extern const PagedAttentionKernels paged_attention;
-extern const PeakKernels peak;
-extern const RopeKernels rope;
-extern const QuantRowKernels quant_rows;
-extern const QuantMatmulKernels quant_matmul;
+#define HEARTH_DECLARE(Type, name) extern const Type name;
+HEARTH_KERNEL_GROUPS(HEARTH_DECLARE)
+#undef HEARTH_DECLARE
 extern const Table table;
 }  // namespace hearth::kernels::HEARTH_ISA

@@ -26,26 +26,34 @@
 
 namespace hearth::kernels {
 
+// The groups of kernels that a table has: type and name. Each *_isa.cpp defines
+// one group under its name; the rest comes from this list: a table's members,
+// their declarations (isa.h) and their addresses (table_isa.cpp).
+#define HEARTH_KERNEL_GROUPS(X)       \
+  X(PeakKernels, peak)                \
+  X(GemmKernels, gemm)                \
+  X(HeadLossKernels, head_loss)       \
+  X(MathKernels, math)                \
+  X(AttentionKernels, attention)      \
+  X(NormKernels, norm)                \
+  X(GateKernels, gate)                \
+  X(RopeKernels, rope)                \
+  X(EmbeddingKernels, embedding)      \
+  X(ArithmeticKernels, arithmetic)    \
+  X(OptimKernels, optim)              \
+  X(AdafactorKernels, adafactor)      \
+  X(QuantRowKernels, quant_rows)      \
+  X(QuantMatmulKernels, quant_matmul) \
+  X(PagedAttentionKernels, paged_attention)
+
 struct Table {
   const char* isa;
   // Whether this processor runs the table's instructions, found by asking it
   // (AMX: by doing it).
   bool (*supported)() noexcept;
-  const PeakKernels* peak;
-  const GemmKernels* gemm;
-  const HeadLossKernels* head_loss;
-  const MathKernels* math;
-  const AttentionKernels* attention;
-  const NormKernels* norm;
-  const GateKernels* gate;
-  const RopeKernels* rope;
-  const EmbeddingKernels* embedding;
-  const ArithmeticKernels* arithmetic;
-  const OptimKernels* optim;
-  const AdafactorKernels* adafactor;
-  const QuantRowKernels* quant_rows;
-  const QuantMatmulKernels* quant_matmul;
-  const PagedAttentionKernels* paged_attention;
+#define HEARTH_MEMBER(Type, name) const Type* name;
+  HEARTH_KERNEL_GROUPS(HEARTH_MEMBER)
+#undef HEARTH_MEMBER
 };
 
 // Every table built in, plainest first.

@@ -21,21 +21,9 @@ bool supported() noexcept {
 const Table table{
     .isa = HEARTH_STRINGIFY(HEARTH_ISA),
     .supported = supported,
-    .peak = &peak,
-    .gemm = &gemm,
-    .head_loss = &head_loss,
-    .math = &math,
-    .attention = &attention,
-    .norm = &norm,
-    .gate = &gate,
-    .rope = &rope,
-    .embedding = &embedding,
-    .arithmetic = &arithmetic,
-    .optim = &optim,
-    .adafactor = &adafactor,
-    .quant_rows = &quant_rows,
-    .quant_matmul = &quant_matmul,
-    .paged_attention = &paged_attention,
+#define HEARTH_ADDRESS(Type, name) .name = &name,
+    HEARTH_KERNEL_GROUPS(HEARTH_ADDRESS)
+#undef HEARTH_ADDRESS
 };
 
 }  // namespace hearth::kernels::HEARTH_ISA
