@@ -1,9 +1,9 @@
 #include "hearth/bench/train_step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
+#include "hearth/base/clock.h"
 #include "hearth/models/load.h"
 #include "hearth/nn/init.h"
 #include "hearth/ops/leaf.h"
@@ -138,10 +138,9 @@ void TrainStep::take() {
 
 void TrainStep::profile(Row& row) {
   profile::start_zones();
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   (*this)();
-  const std::chrono::duration<double> wall =
-      std::chrono::steady_clock::now() - start;
+  const double wall = seconds_now() - start;
   profile::stop_zones();
   double inside = 0;
   row.ops.clear();
@@ -150,7 +149,7 @@ void TrainStep::profile(Row& row) {
     row.ops.push_back({zone.name, zone.count, zone.self_seconds * 1e3});
   }
   std::ranges::sort(row.ops, std::ranges::greater(), &OpTime::ms);
-  row.overhead = 1 - inside / wall.count();
+  row.overhead = 1 - inside / wall;
 }
 
 }  // namespace hearth::bench

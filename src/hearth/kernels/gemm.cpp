@@ -3,20 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <mutex>
 
+#include "hearth/base/clock.h"
 #include "hearth/kernels/table.h"
 
 namespace hearth::kernels {
 namespace {
 
 double seconds_per_operation(PeakLoop loop, long rounds) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const double start = seconds_now();
   const double operations = loop(rounds);
-  const std::chrono::duration<double> taken = Clock::now() - start;
-  return taken.count() / operations;
+  return (seconds_now() - start) / operations;
 }
 
 // Runs both loops alternately and compares the best rate of each, so that a

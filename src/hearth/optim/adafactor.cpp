@@ -5,10 +5,11 @@
 namespace hearth::optim {
 namespace {
 
-class AdafactorRule : public UpdateRule {
+class AdafactorRule : public RuleOf<ops::Adafactor, ops::adafactor_graph> {
  public:
   AdafactorRule(const OptimConfig& c, const mx::Shape& shape)
-      : state_(
+      : RuleOf({}),
+        state_(
             ops::make_adafactor_state(
                 shape,
                 c.adafactor.momentum != 0,
@@ -27,17 +28,7 @@ class AdafactorRule : public UpdateRule {
       double lr,
       double decay
   ) override {
-    hyper_.lr = static_cast<float>(lr);
-    hyper_.decay = static_cast<float>(decay);
-    ops::adafactor_step(hyper_, step, p, state_);
-  }
-  ops::Arrays step_graph(
-      const ops::GraphStep& step,
-      double decay
-  ) const override {
-    ops::Adafactor h = hyper_;
-    h.decay = static_cast<float>(decay);
-    return ops::adafactor_graph(h, step);
+    ops::adafactor_step(numbers(lr, decay), step, p, state_);
   }
 
  private:
@@ -49,7 +40,6 @@ class AdafactorRule : public UpdateRule {
     return out;
   }
 
-  ops::Adafactor hyper_;
   ops::AdafactorState state_;
 };
 

@@ -21,10 +21,10 @@ std::size_t elements(const mx::Shape& shape) {
   return n;
 }
 
-class AdamWRule : public UpdateRule {
+class AdamWRule : public RuleOf<ops::AdamW, ops::adamw_graph> {
  public:
   AdamWRule(const OptimConfig& c, const mx::Shape& shape)
-      : hyper_(hyper(c)),
+      : RuleOf(hyper(c)),
         m_(ops::make_leaf(shape, mx::float32, state_zone())),
         v_(ops::make_leaf(shape, mx::float32, state_zone())) {}
 
@@ -34,30 +34,19 @@ class AdamWRule : public UpdateRule {
       double lr,
       double decay
   ) override {
-    hyper_.lr = static_cast<float>(lr);
-    hyper_.decay = static_cast<float>(decay);
-    ops::adamw_step(hyper_, step, p, m_, v_);
-  }
-  ops::Arrays step_graph(
-      const ops::GraphStep& step,
-      double decay
-  ) const override {
-    ops::AdamW h = hyper_;
-    h.decay = static_cast<float>(decay);
-    return ops::adamw_graph(h, step);
+    ops::adamw_step(numbers(lr, decay), step, p, m_, v_);
   }
 
  private:
   std::vector<Slot> slots() override { return {{"m", &m_}, {"v", &v_}}; }
 
-  ops::AdamW hyper_;
   mx::array m_, v_;
 };
 
-class AdamW8Rule : public UpdateRule {
+class AdamW8Rule : public RuleOf<ops::AdamW, ops::adamw8_graph> {
  public:
   AdamW8Rule(const OptimConfig& c, const mx::Shape& shape)
-      : hyper_(hyper(c)),
+      : RuleOf(hyper(c)),
         state_(ops::make_adamw8_state(elements(shape), state_zone())) {}
 
   void step(
@@ -66,17 +55,7 @@ class AdamW8Rule : public UpdateRule {
       double lr,
       double decay
   ) override {
-    hyper_.lr = static_cast<float>(lr);
-    hyper_.decay = static_cast<float>(decay);
-    ops::adamw8_step(hyper_, step, p, state_);
-  }
-  ops::Arrays step_graph(
-      const ops::GraphStep& step,
-      double decay
-  ) const override {
-    ops::AdamW h = hyper_;
-    h.decay = static_cast<float>(decay);
-    return ops::adamw8_graph(h, step);
+    ops::adamw8_step(numbers(lr, decay), step, p, state_);
   }
 
  private:
@@ -89,37 +68,25 @@ class AdamW8Rule : public UpdateRule {
     };
   }
 
-  ops::AdamW hyper_;
   ops::AdamW8State state_;
 };
 
-class LionRule : public UpdateRule {
+class LionRule : public RuleOf<ops::Lion, ops::lion_graph> {
  public:
   LionRule(const OptimConfig& c, const mx::Shape& shape)
-      : m_(ops::make_leaf(shape, mx::float32, state_zone())) {
+      : RuleOf({}), m_(ops::make_leaf(shape, mx::float32, state_zone())) {
     const auto [beta1, beta2] = c.betas_or_default();
     hyper_.beta1 = static_cast<float>(beta1);
     hyper_.beta2 = static_cast<float>(beta2);
   }
 
   void step(const ops::Parameter& p, long, double lr, double decay) override {
-    hyper_.lr = static_cast<float>(lr);
-    hyper_.decay = static_cast<float>(decay);
-    ops::lion_step(hyper_, p, m_);
-  }
-  ops::Arrays step_graph(
-      const ops::GraphStep& step,
-      double decay
-  ) const override {
-    ops::Lion h = hyper_;
-    h.decay = static_cast<float>(decay);
-    return ops::lion_graph(h, step);
+    ops::lion_step(numbers(lr, decay), p, m_);
   }
 
  private:
   std::vector<Slot> slots() override { return {{"m", &m_}}; }
 
-  ops::Lion hyper_;
   mx::array m_;
 };
 

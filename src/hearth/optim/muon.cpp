@@ -55,10 +55,10 @@ mx::array product(const mx::array& a, const mx::array& b, mx::Dtype compute) {
   return ops::cast(y, mx::float32, s);
 }
 
-class MuonRule : public UpdateRule {
+class MuonRule : public RuleOf<ops::Muon, ops::muon_graph> {
  public:
   MuonRule(const OptimConfig& c, const mx::Shape& shape)
-      : hyper_(hyper(c.muon)),
+      : RuleOf(hyper(c.muon)),
         m_(ops::make_leaf(shape, mx::float32, state_zone())) {}
 
   void step(const ops::Parameter& p, long, double lr, double decay) override {
@@ -83,17 +83,8 @@ class MuonRule : public UpdateRule {
         static_cast<float>(-lr * double{hyper_.rms} * size)
     );
   }
-  ops::Arrays step_graph(
-      const ops::GraphStep& step,
-      double decay
-  ) const override {
-    ops::Muon h = hyper_;
-    h.decay = static_cast<float>(decay);
-    return ops::muon_graph(h, step);
-  }
 
  private:
-  ops::Muon hyper_;
   mx::array m_;
 
   static ops::Muon hyper(const MuonConfig& config) {

@@ -60,6 +60,32 @@ class UpdateRule {
   virtual std::vector<Slot> slots() = 0;
 };
 
+// A rule that is a struct of numbers and a function of ops for a device, to
+// which the weight decay alone comes from outside.
+template <class Numbers, auto kGraph>
+class RuleOf : public UpdateRule {
+ public:
+  ops::Arrays step_graph(
+      const ops::GraphStep& step,
+      double decay
+  ) const override {
+    Numbers own = hyper_;
+    own.decay = static_cast<float>(decay);
+    return kGraph(own, step);
+  }
+
+ protected:
+  explicit RuleOf(const Numbers& hyper) : hyper_(hyper) {}
+  // The numbers of a step in place.
+  const Numbers& numbers(double lr, double decay) {
+    hyper_.lr = static_cast<float>(lr);
+    hyper_.decay = static_cast<float>(decay);
+    return hyper_;
+  }
+
+  Numbers hyper_;
+};
+
 // The state of all rules is float32 leaves of the zone "optimizer state", zero
 // at first, but for the 8-bit one's codes. Throw OutOfMemory.
 std::unique_ptr<UpdateRule> make_adamw(const OptimConfig&, const mx::Shape&);

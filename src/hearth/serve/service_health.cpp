@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "hearth/base/clock.h"
 #include "hearth/serve/service.h"
 
 namespace hearth::serve {
 namespace {
-
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 // Tenths are enough, and tell nobody more than they need.
 double tenths(double value) {
@@ -41,8 +38,7 @@ double longest_turn_wait(std::span<const ServedModel> models) {
   for (const ServedModel& model : models) {
     const auto since = model.engine->stats().waits_since;
     if (!since) continue;
-    const auto now = std::chrono::steady_clock::now();
-    out = std::max(out, std::chrono::duration<double>(now - *since).count());
+    out = std::max(out, seconds_since(*since));
   }
   return out;
 }
@@ -89,9 +85,9 @@ HttpAnswer Service::health() const {
   const WorkerPools pools{
       workers.quick, workers.slow, grammar_threads(models_)
   };
-  const double late_after = seconds(options_.late_after);
+  const double late_after = to_seconds(options_.late_after);
   const Condition condition =
-      condition_of(pools, late_after, seconds(options_.stuck_after));
+      condition_of(pools, late_after, to_seconds(options_.stuck_after));
   const bool stuck = condition == Condition::stuck;
   const double turn_wait = longest_turn_wait(models_);
   const bool waits = turn_wait > late_after;

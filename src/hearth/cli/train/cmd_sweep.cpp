@@ -1,11 +1,11 @@
 // hearth sweep SWEEP.yaml -o DIR
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "hearth/base/atomic_file.h"
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/shell_word.h"
 #include "hearth/base/units.h"
@@ -118,7 +118,7 @@ SweepResult run_one(
     const Context& context
 ) {
   SweepResult r{.run = run};
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   const bool begun = fs::exists(fs::path(recipe.run.dir) / "config.yaml");
   try {
     const auto result = train_run(
@@ -134,9 +134,7 @@ SweepResult run_one(
     context.note(fmt::format("{} failed: {}", run.name, r.error));
     return r;
   }
-  r.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+  r.seconds = seconds_now() - start;
   Json j = train::to_json(std::vector{r})["rows"][0];
   j["recipe"] = recipe_yaml(train::with_absolute_paths(recipe));
   write_file_atomically(

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/spelling.h"
 #include "hearth/base/thread_pool.h"
@@ -62,14 +63,11 @@ TuneRun::TuneRun(
 )
     : context_(context),
       limits_(limits),
-      start_(std::chrono::steady_clock::now()),
+      start_(seconds_now()),
       side_(std::make_unique<TuneSide>(context, recipe)) {}
 
 double TuneRun::spent() const {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now() - start_
-  )
-      .count();
+  return seconds_now() - start_;
 }
 
 void TuneRun::show(std::string line) const {

@@ -2,7 +2,6 @@
 // One run of `hearth tune`: the search for the fastest settings (for a preset,
 // of the largest model that is fast enough), then the comparison with the
 // settings before.
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,7 +49,7 @@ class TuneRun {
  private:
   const Context& context_;
   TuneLimits limits_;
-  std::chrono::steady_clock::time_point start_;
+  double start_;  // by seconds_now()
   std::unique_ptr<TuneSide> side_;
   TuneReport report_;
 

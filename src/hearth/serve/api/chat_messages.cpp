@@ -51,18 +51,9 @@ std::string MessageReader::text_of(
     const Json& value,
     const std::string& where
 ) const {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) {
-    throw ApiError(
-        400, fmt::format("'{}' must be text or a list of text parts", where),
-        where
-    );
-  }
-  std::string out;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    out += part_text(value[i], fmt::format("{}[{}]", where, i));
-  }
-  return out;
+  return joined_text(value, where, [this](const Json& part, const auto& at) {
+    return part_text(part, at);
+  });
 }
 
 // Templates read arguments as an object; clients send its text, which a model

@@ -148,4 +148,24 @@ void Fields::finish() const {
   }
 }
 
+std::string joined_text(
+    const Json& value,
+    const std::string& where,
+    FunctionRef<std::string(const Json& part, const std::string& where)>
+        part_text
+) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) {
+    throw ApiError(
+        400, fmt::format("'{}' must be text or a list of text parts", where),
+        where
+    );
+  }
+  std::string out;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    out += part_text(value[i], fmt::format("{}[{}]", where, i));
+  }
+  return out;
+}
+
 }  // namespace hearth::serve

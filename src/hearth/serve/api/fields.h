@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hearth/base/function_ref.h"
 #include "hearth/base/json.h"
 
 namespace hearth::serve {
@@ -57,6 +58,16 @@ class Fields {
   std::string path_;
   std::vector<std::string> known_;
 };
+
+// A text, or the texts of a list of parts, joined: each part is read by
+// `part_text`, which is told what the part is called in errors. ApiError where
+// it is neither.
+std::string joined_text(
+    const Json& value,
+    const std::string& where,
+    FunctionRef<std::string(const Json& part, const std::string& where)>
+        part_text
+);
 
 // A value for an error message, cut short.
 std::string shown(const Json& value);

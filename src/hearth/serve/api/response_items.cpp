@@ -26,20 +26,10 @@ std::string part_text(const Json& value, const std::string& where) {
   return text;
 }
 
-// A text or a list of parts.
 std::string text_of(const Json& value, const std::string& where) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) {
-    throw ApiError(
-        400, fmt::format("'{}' must be text or a list of text parts", where),
-        where
-    );
-  }
-  std::string out;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    out += part_text(value[i], fmt::format("{}[{}]", where, i));
-  }
-  return out;
+  return joined_text(value, where, [](const Json& part, const auto& at) {
+    return part_text(part, at);
+  });
 }
 
 class ItemReader {

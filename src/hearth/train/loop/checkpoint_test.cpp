@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/atomic_file.h"
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/temp_folder_test.h"
 #include "hearth/ops/leaf.h"
@@ -341,7 +342,6 @@ TEST_F(CheckpointTest, AFailedWriteLeavesTheOldOnes) {
 // reported, then a part of one more: a slow or busy machine waits longer, but
 // it interrupts as many.
 TEST_F(CheckpointTest, SurvivesKillAtRandomMoments) {
-  using Clock = std::chrono::steady_clock;
   using Micros = std::chrono::microseconds;
   const auto start = Clock::now();
   save(1);

@@ -149,16 +149,6 @@ void Health::note_good(Window& own, double loss, double norm) {
   if (++good_since_roll_back_ >= 4 * config_.window) roll_backs_ = 0;
 }
 
-HealthVerdict Health::judge(
-    long step,
-    double loss,
-    double gradient_norm,
-    std::uint32_t length
-) {
-  const bool fits = limits(length).hold(loss, gradient_norm);
-  return note(step, loss, gradient_norm, length, fits);
-}
-
 HealthVerdict Health::note(
     long step,
     double loss,

@@ -53,15 +53,12 @@ class Health {
  public:
   explicit Health(HealthConfig config);
 
-  // `length` is of the step's rows; a run that has one need not tell.
-  HealthVerdict judge(
-      long step,
-      double loss,
-      double gradient_norm,
-      std::uint32_t length = 0
-  );
-  // The same of a step that limits() decided about when it was sent, which may
-  // be some steps ago: what is asked here is only what follows from that.
+  // Beyond these the next step of rows of that length is bad and must be left
+  // out. A run whose rows have one length need not tell it.
+  StepLimits limits(std::uint32_t length = 0) const;
+  // What follows from a step that was held against limits(), which may have
+  // been some steps ago: whoever works ahead asks when the step is sent, and
+  // tells here how it went and whether it was applied.
   HealthVerdict note(
       long step,
       double loss,
@@ -69,8 +66,6 @@ class Health {
       std::uint32_t length,
       bool applied
   );
-  // Beyond these judge() finds the next step of such rows bad.
-  StepLimits limits(std::uint32_t length = 0) const;
 
   // What the schedule's rate is multiplied by: 1 until a roll-back.
   double lr_factor() const { return lr_factor_; }

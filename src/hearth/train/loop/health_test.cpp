@@ -14,6 +14,19 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// A step as the loop makes it, one after the other: held against the limits,
+// then told of.
+HealthVerdict judged(
+    Health& health,
+    long step,
+    double loss,
+    double norm,
+    std::uint32_t length = 0
+) {
+  const bool fits = health.limits(length).hold(loss, norm);
+  return health.note(step, loss, norm, length, fits);
+}
+
 // A falling loss with noise and norms around 1.
 class Trial {
  public:
@@ -25,7 +38,7 @@ class Trial {
         .action;
   }
   HealthVerdict judge(double loss, double norm) {
-    return health.judge(step++, loss, norm);
+    return judged(health, step++, loss, norm);
   }
   void warm(int steps = 100) {
     for (int i = 0; i < steps; ++i) ASSERT_EQ(good(), HealthAction::apply) << i;
@@ -117,13 +130,13 @@ TEST(Health, TroubleBeginsWithTheFirstBadStepAndEndsWithAGoodOne) {
   Health again{HealthConfig{}};
   again.restore(parse_json(to_json_line(run.health.state()), "state"));
   EXPECT_EQ(again.trouble(), 101);
-  EXPECT_EQ(again.judge(103, kNaN, 1).since, 101);
+  EXPECT_EQ(judged(again, 103, kNaN, 1).since, 101);
   EXPECT_EQ(run.good(), HealthAction::apply);
   EXPECT_EQ(run.health.trouble(), 0);
   EXPECT_EQ(run.judge(kNaN, 1).since, 104);
   // After a roll-back the next bad step begins another row.
   EXPECT_EQ(again.trouble(), 0);
-  EXPECT_EQ(again.judge(96, kNaN, 1).since, 96);
+  EXPECT_EQ(judged(again, 96, kNaN, 1).since, 96);
 }
 
 TEST(Health, NotANumberIsSpelledPlainly) {
@@ -221,8 +234,8 @@ class MixedTrial {
   HealthVerdict step(double loss_factor = 1, double norm_factor = 1) {
     const std::uint32_t length = 64U << (2 * (number_ % 3));
     const double factor = 4.0 / static_cast<double>(1 + number_ % 3);
-    return health.judge(
-        ++number_, factor * (1 + 0.02 * noise_(random_)) * loss_factor,
+    return judged(
+        health, ++number_, factor * (1 + 0.02 * noise_(random_)) * loss_factor,
         factor * factor * std::exp(0.1 * noise_(random_)) * norm_factor, length
     );
   }
@@ -260,11 +273,12 @@ TEST(Health, ALengthThatWasNotSeenOftenIsNotJudged) {
   run.warm();
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(
-        run.health.judge(run.step++, 40 - i, 50, 8).action, HealthAction::apply
+        judged(run.health, run.step++, 40 - i, 50, 8).action,
+        HealthAction::apply
     );
   }
   EXPECT_EQ(
-      run.health.judge(run.step++, 400, 50, 8).action, HealthAction::skip
+      judged(run.health, run.step++, 400, 50, 8).action, HealthAction::skip
   );
   EXPECT_EQ(run.judge(12, 1).action, HealthAction::skip);
 }
@@ -312,10 +326,10 @@ TEST(Health, AfterARollBackItsWindowsAreTheCheckpoints) {
   back.rolled_back_from(run.health);
   EXPECT_EQ(back.lr_factor(), 0.5);
   EXPECT_EQ(back.trouble(), 0);
-  EXPECT_EQ(back.judge(101, 4.4, 1).action, HealthAction::apply);
+  EXPECT_EQ(judged(back, 101, 4.4, 1).action, HealthAction::apply);
   // What happened is not forgotten: three more stop.
-  back.judge(102, kNaN, 1), back.judge(103, kNaN, 1);
-  EXPECT_EQ(back.judge(104, kNaN, 1).action, HealthAction::stop);
+  judged(back, 102, kNaN, 1), judged(back, 103, kNaN, 1);
+  EXPECT_EQ(judged(back, 104, kNaN, 1).action, HealthAction::stop);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class TrainerCase : public testing::Test {
   // What differs from a run of 20 steps, as overrides of its recipe.
   using Words = std::vector<std::string>;
 
-  Session open(const Words& words, Watched::See see = {}) const {
+  Session open(const Words& words = {}, Watched::See see = {}) const {
     Recipe recipe;
     ConfigReader reader(recipe);
     reader.apply(parse_yaml(
@@ -99,13 +99,17 @@ class TrainerCase : public testing::Test {
   std::string path(const std::string& name) const {
     return folder_.path() + "/" + name;
   }
-  std::vector<Json> metrics(const std::string& run) const {
+  // The objects of a file of JSON lines in a run's folder.
+  std::vector<Json> lines(const std::string& run, const char* file) const {
     std::vector<Json> out;
-    std::ifstream in(path(run) + "/metrics.jsonl");
+    std::ifstream in(path(run) + "/" + file);
     for (std::string line; std::getline(in, line);) {
-      out.push_back(parse_json(line, "metrics.jsonl"));
+      out.push_back(parse_json(line, file));
     }
     return out;
+  }
+  std::vector<Json> metrics(const std::string& run) const {
+    return lines(run, "metrics.jsonl");
   }
 
   TempFolder folder_;

@@ -2,8 +2,6 @@
 #include "hearth/train/loop/trainer.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -11,8 +9,7 @@
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
 #include "hearth/base/memory.h"
-#include "hearth/base/temp_folder_test.h"
-#include "hearth/data/prepared_data.h"
+#include "hearth/train/loop/trainer_case_test.h"
 #include "hearth/train/loop/validation.h"
 
 namespace hearth::train {
@@ -49,32 +46,8 @@ class Tampered : public Objective {
   std::shared_ptr<long> batches_ = std::make_shared<long>(0);
 };
 
-class TrainerTest : public testing::Test {
+class TrainerTest : public TrainerCase {
  protected:
-  TrainerTest() {
-    mx::set_default_device(mx::Device::cpu);
-    ::setenv("HEARTH_CACHE", (folder_.path() + "/cache").c_str(), 1);
-  }
-  ~TrainerTest() override { ::unsetenv("HEARTH_CACHE"); }
-
-  // With the words that differ from a run of 20 steps.
-  Session open(const std::vector<std::string>& words = {}) const {
-    Recipe recipe;
-    ConfigReader reader(recipe);
-    reader.apply(parse_yaml(
-        "model: {dim: 16, layers: 1, heads: 2, ffn: 32}\n"
-        "data: {synth: {n: 40, seed: 1}, valid: 20%, length: 32, workers: 0, "
-        "tokenizer: {train: {vocab: 280}}}\n"
-        "train: {steps: 20, tokens_per_step: 128, micro_batch_size: 4, "
-        "precision: fp32, eval_tokens: 200}\n"
-        "optim: {lr: 1.0e-3}\n",
-        "recipe"
-    ));
-    for (const auto& word : words) reader.apply_override(word);
-    return open_session(recipe, [](const data::DataConfig& d) {
-      return data::prepare_data(d, {.threads = 1});
-    });
-  }
   TrainHooks hooks() {
     TrainHooks h;
     h.note = [this](const std::string& text) { notes_ += text + "\n"; };
@@ -107,24 +80,13 @@ class TrainerTest : public testing::Test {
     return trainer.run();
   }
 
-  std::string path(const std::string& name) const {
-    return folder_.path() + "/" + name;
-  }
   std::string weights(const std::string& run, long step) const {
     return read_text_file(
         checkpoint_path(path(run), step) + "/weights.safetensors"
     );
   }
-  std::vector<Json> lines(const std::string& run, const char* file) const {
-    std::vector<Json> out;
-    std::ifstream in(path(run) + "/" + file);
-    for (std::string line; std::getline(in, line);) {
-      out.push_back(parse_json(line, file));
-    }
-    return out;
-  }
   void expect_steps(const std::string& run, long last) const {
-    const auto all = lines(run, "metrics.jsonl");
+    const auto all = metrics(run);
     ASSERT_EQ(static_cast<long>(all.size()), last);
     for (long i = 0; i < last; ++i) {
       EXPECT_EQ(all[static_cast<std::size_t>(i)].at("step"), i + 1);
@@ -134,7 +96,6 @@ class TrainerTest : public testing::Test {
     return notes_.find(part) != std::string::npos;
   }
 
-  TempFolder folder_;
   std::string notes_;
 };
 
@@ -155,7 +116,7 @@ TEST_F(TrainerTest, ARollBackGoesToWeightsFromBeforeTheTrouble) {
   EXPECT_NE(weights("bad", 7), weights("plain", 7));
   expect_steps("bad", 20);
   const auto rate = [&](const char* run) {
-    return lines(run, "metrics.jsonl")[6].at("lr").get<double>();
+    return metrics(run)[6].at("lr").get<double>();
   };
   EXPECT_DOUBLE_EQ(rate("bad"), 0.5 * rate("plain"));
   EXPECT_EQ(lines("bad", "events.jsonl").size(), 3u);

@@ -4,48 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/models/load.h"
-#include "hearth/nn/init.h"
 #include "hearth/train/objectives/language_model.h"
+#include "hearth/train/step/small_models_test.h"
 
 namespace hearth::train {
 namespace {
 
 models::DecoderConfig tiny() {
-  models::DecoderConfig c;
-  c.family = "llama";
-  c.vocab = 40, c.dim = 16, c.layers = 2, c.heads = 4, c.kv_heads = 2;
-  c.head_dim = 8, c.ffn = 24, c.max_length = 64;
-  c.tie = true;
-  c.windows = {0, 0};
-  c.rope = ops::RopeConfig{.dims = 8};
-  return c;
-}
-
-models::DecoderConfig gpt2() {
-  auto config = tiny();
-  config.gpt2_layout = true, config.gated = false, config.tie = false;
-  config.kv_heads = config.heads = 2;
-  config.rope.reset();
-  config.norm.kind = nn::NormKind::layer;
-  config.qkv_bias = config.out_bias = config.mlp_bias = true;
-  config.act = ops::Activation::gelu_tanh;
-  return config;
-}
-
-std::unique_ptr<models::Decoder> make(const models::DecoderConfig& config) {
-  auto model = std::make_unique<models::Decoder>(config);
-  for (nn::Weight* p : model->parameters().all()) {
-    nn::initialize(*p, 3, config.layers);
-    p->trainable = true;
-    // Larger than a real start, so that every gradient is far from 0.
-    if (p->shape.size() == 2) {
-      for (std::size_t i = 0; i < p->value().size(); ++i) {
-        p->value().data<float>()[i] *= 10;
-      }
-    }
-  }
-  return model;
+  return small_llama(40, 64);
 }
 
 data::Batch batch() {
@@ -71,7 +37,7 @@ double loss(models::Decoder& model, const MicroBatch& m) {
 
 // The gradient along a random direction against a central difference.
 void expect_gradients_hold(const models::DecoderConfig& config) {
-  auto model = make(config);
+  auto model = made_large(config);
   const auto m = make_micro_batch(batch(), 0, 3);
   const auto g = gradients_of(*model, LanguageModel(), m, mx::float32);
   EXPECT_NEAR(g.loss_sum, loss(*model, m), 1e-3);
@@ -110,7 +76,7 @@ TEST(Gradient, AgreesWithDifferencesForEveryParameter) {
 // Small numbers of float16 vanish unless the loss is scaled, and large ones
 // overflow when it is too much.
 TEST(Gradient, InFloat16ComesOutAsInFloat32WhereTheLossIsScaled) {
-  auto model = make(tiny());
+  auto model = made_large(tiny());
   const MicroBatch all[] = {make_micro_batch(batch(), 0, 3)};
   const LanguageModel objective;
   const auto want = gradients_of(*model, objective, all, mx::float32);
@@ -137,7 +103,7 @@ TEST(Gradient, ReachesALearntAlphaAndBeta) {
 }
 
 TEST(Gradient, HoldsForGptTwosLayout) {
-  expect_gradients_hold(gpt2());
+  expect_gradients_hold(small_gpt2(40, 64));
 }
 
 TEST(Gradient, HoldsForGemmasNorms) {
@@ -151,8 +117,8 @@ TEST(Gradient, HoldsForGemmasNorms) {
 
 // What `bench train --ablate` switches off computes the same thing another way.
 TEST(Gradient, UnfusedAttentionAndHeadGiveTheSame) {
-  for (const auto& config : {tiny(), gpt2()}) {
-    const auto model = make(config);
+  for (const auto& config : {tiny(), small_gpt2(40, 64)}) {
+    const auto model = made_large(config);
     const auto m = make_micro_batch(batch(), 0, 3);
     const auto fused = gradients_of(*model, LanguageModel(), m, mx::float32);
     for (const bool attention : {true, false}) {
@@ -173,7 +139,7 @@ TEST(Gradient, UnfusedAttentionAndHeadGiveTheSame) {
 }
 
 TEST(Gradient, CheckpointedBlocksGiveTheSame) {
-  auto model = make(tiny());
+  auto model = made_large(tiny());
   const auto m = make_micro_batch(batch(), 0, 3);
   const auto plain = gradients_of(*model, LanguageModel(), m, mx::float32);
   model->set_checkpointing({true, true});
@@ -185,7 +151,7 @@ TEST(Gradient, CheckpointedBlocksGiveTheSame) {
 }
 
 TEST(Gradient, RowsAddUpHoweverTheyAreCut) {
-  auto model = make(tiny());
+  auto model = made_large(tiny());
   const auto b = batch();
   const auto whole = gradients_of(
       *model, LanguageModel(), make_micro_batch(b, 0, 3), mx::float32

@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "hearth/data/read/dataset_test_impl.h"
-#include "hearth/models/load.h"
-#include "hearth/nn/init.h"
 #include "hearth/train/objectives/language_model.h"
 #include "hearth/train/step/accumulator.h"
+#include "hearth/train/step/small_models_test.h"
 
 namespace hearth::train {
 namespace {
@@ -15,25 +14,11 @@ namespace {
 constexpr std::uint32_t kLength = 48;
 
 models::DecoderConfig llama() {
-  models::DecoderConfig c;
-  c.family = "llama";
-  c.vocab = 260, c.dim = 16, c.layers = 2, c.heads = 4, c.kv_heads = 2;
-  c.head_dim = 8, c.ffn = 24, c.max_length = kLength;
-  c.tie = true;
-  c.windows = {0, 0};
-  c.rope = ops::RopeConfig{.dims = 8};
-  return c;
+  return small_llama(260, kLength);
 }
 
 models::DecoderConfig gpt2() {
-  auto c = llama();
-  c.gpt2_layout = true, c.gated = false, c.tie = false;
-  c.kv_heads = c.heads = 2;
-  c.rope.reset();
-  c.norm.kind = nn::NormKind::layer;
-  c.qkv_bias = c.out_bias = c.mlp_bias = true;
-  c.act = ops::Activation::gelu_tanh;
-  return c;
+  return small_gpt2(260, kLength);
 }
 
 models::DecoderConfig windowed() {
@@ -44,17 +29,7 @@ models::DecoderConfig windowed() {
 }
 
 std::unique_ptr<models::Decoder> make(const models::DecoderConfig& config) {
-  auto model = std::make_unique<models::Decoder>(config);
-  for (nn::Weight* p : model->parameters().all()) {
-    nn::initialize(*p, 3, config.layers);
-    p->trainable = true;
-    // Larger than a real start, so that attention tells tokens apart.
-    if (p->shape.size() == 2) {
-      for (std::size_t i = 0; i < p->value().size(); ++i) {
-        p->value().data<float>()[i] *= 10;
-      }
-    }
-  }
+  auto model = made_large(config);
   models::prepare(*model, mx::float32, models::Use::training);
   return model;
 }
