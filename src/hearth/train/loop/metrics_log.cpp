@@ -7,6 +7,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/base/mapped_file.h"
 
 namespace hearth::train {
@@ -48,7 +49,14 @@ void MetricsLog::open(
       } else {
         ++dropped_;
       }
-      if (!whole) break;
+      if (!whole) {
+        log_warning(
+            "{}: its last line was not whole, as after a "
+            "crash, and is left out",
+            path
+        );
+        break;
+      }
       at = end + 1;
     }
     if (dropped_ > 0) kept.commit();

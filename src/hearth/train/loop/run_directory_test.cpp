@@ -12,6 +12,7 @@
 
 #include "hearth/base/atomic_file.h"
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/base/temp_folder_test.h"
 #include "hearth/train/loop/metrics_log.h"
 
@@ -224,6 +225,9 @@ TEST(MetricsLog, ResumingCutsLaterStepsAndTornLines) {
     for (int step = 1; step <= 5; ++step) log.append({{"step", step}});
   }
   std::ofstream(path, std::ios::app) << "not json\n{\"step\":6,\"lo";
+  std::vector<std::string> said;
+  const auto before =
+      set_log_sink([&](const LogRecord& r) { said.push_back(r.text); });
   {
     MetricsLog log(path, 3);
     EXPECT_EQ(log.dropped(), 4);
@@ -233,7 +237,12 @@ TEST(MetricsLog, ResumingCutsLaterStepsAndTornLines) {
       read_text_file(path),
       "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n{\"step\":4,\"again\":true}\n"
   );
+  // Whoever resumes is told of what a crash left of a line, once.
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].find("its last line was not whole"), std::string::npos);
   EXPECT_EQ(MetricsLog(path, 4).dropped(), 0);
+  EXPECT_EQ(said.size(), 1U);
+  set_log_sink(before);
   EXPECT_EQ(MetricsLog(folder.path() + "/new.jsonl", 4).dropped(), 0);
   {
     const MetricsLog fresh(path, -1);
