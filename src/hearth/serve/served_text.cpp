@@ -137,6 +137,22 @@ std::string rendered(
   );
 }
 
+// What the template is given anyway is no client's to say.
+void check_variables(
+    const ChatRequest& request,
+    const text::ChatTemplate& chat
+) {
+  for (const auto& [key, value] : request.template_variables.items()) {
+    if (!chat.gives_itself(key)) continue;
+    const std::string name = "chat_template_kwargs." + key;
+    throw ApiError(
+        400,
+        fmt::format("'{}' is given to the chat template by the server", name),
+        name, "unsupported_parameter"
+    );
+  }
+}
+
 // Something whose removal leaves the rendered text unchanged would never have
 // reached the model.
 void check_all_is_read(
@@ -164,6 +180,7 @@ std::string read_text(
     const ChatRequest& request,
     const text::ChatTemplate& chat
 ) {
+  check_variables(request, chat);
   return in_template([&] {
     std::string text = rendered(request, chat);
     check_all_is_read(request, chat, text);

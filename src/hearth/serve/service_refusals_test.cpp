@@ -205,6 +205,15 @@ TEST(ServiceRefusals, WhatTheTemplateDoesNotReadIsRefused) {
       param(user, R"(,"chat_template_kwargs":{"nonsense":1})"),
       "chat_template_kwargs.nonsense"
   );
+  // These the template has without the client.
+  for (const char* given :
+       {"loop", "raise_exception", "bos_token", "eos_token", "range",
+        "namespace", "add_generation_prompt", "strftime_now"}) {
+    const std::string key(given);
+    const std::string more =
+        R"(,"chat_template_kwargs":{")" + key + R"(":"x"})";
+    EXPECT_EQ(param(user, more.c_str()), "chat_template_kwargs." + key);
+  }
   // Which call a result belongs to, only a few templates say.
   EXPECT_EQ(
       param(R"({"role":"tool","content":"a","tool_call_id":"c","name":"f"})"),

@@ -1,6 +1,7 @@
 #include "hearth/text/chat/chat.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -149,6 +150,17 @@ ChatTemplate::ChatTemplate(
       source_(source),
       template_(in_file(file_, [&] { return Template(source, limits); })),
       special_tokens_(std::move(special_tokens)) {}
+
+bool ChatTemplate::gives_itself(std::string_view name) const {
+  constexpr std::string_view kNames[] = {
+      "messages",  "tools",     "documents",  "add_generation_prompt",
+      "bos_token", "eos_token", "pad_token",  "unk_token",
+      "sep_token", "cls_token", "mask_token",
+  };
+  return std::ranges::find(kNames, name) != std::end(kNames) ||
+         special_tokens_.contains(std::string(name)) ||
+         Template::is_given(name);
+}
 
 Dict ChatTemplate::variables(const ChatOptions& options) const {
   Dict made;

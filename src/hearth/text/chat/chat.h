@@ -63,6 +63,11 @@ class ChatTemplate {
     return template_.mentions(word);
   }
 
+  // Whether the template has a value of this name without a variable: the
+  // conversation and what goes with it, a special token, or what the language
+  // gives. A client's variable must not take its place.
+  bool gives_itself(std::string_view name) const;
+
   // Spans come from {% generation %} where the template has it. Otherwise the
   // turn's place is found by rendering the conversation up to it, and where
   // the template writes earlier turns differently once later ones follow, by

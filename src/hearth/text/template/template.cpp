@@ -1,5 +1,8 @@
 #include "hearth/text/template/template.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "hearth/text/template/ast_impl.h"
 #include "hearth/text/template/interpreter_impl.h"
 #include "hearth/text/template/lexer_impl.h"
@@ -48,6 +51,14 @@ bool Template::has_generation() const {
 
 bool Template::mentions(std::string_view word) const {
   return words_.contains(word);
+}
+
+bool Template::is_given(std::string_view name) {
+  constexpr std::string_view kOfStatements[] = {
+      "loop", "self", "caller", "varargs", "kwargs",
+  };
+  return jinja::find_global(name) != nullptr ||
+         std::ranges::find(kOfStatements, name) != std::end(kOfStatements);
 }
 
 TemplateRendering Template::render(

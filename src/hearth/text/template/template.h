@@ -56,6 +56,9 @@ class Template {
   // Whether its code, not its text, has this name, attribute or string: one
   // that it lacks cannot change what it renders.
   bool mentions(std::string_view word) const;
+  // Whether the language itself gives this name a meaning: a function such as
+  // raise_exception, or what a loop or a macro brings.
+  static bool is_given(std::string_view name);
 
  private:
   std::unique_ptr<const struct TemplateTree> tree_;
