@@ -45,6 +45,7 @@ struct DecoderConfig {
   // GPT-2's module names and transposed weights; else Llama's.
   bool gpt2_layout = false;
 
+  bool operator==(const DecoderConfig&) const = default;
   // What scores of that layer are multiplied with.
   float score_scale(std::size_t layer) const;
   // Beside weights, the bytes of a token's keys and values.

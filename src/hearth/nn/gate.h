@@ -22,6 +22,7 @@ struct GateConfig {
   bool learn_beta = false;
   bool equal_parameters = true;
 
+  bool operator==(const GateConfig&) const = default;
   void fields(FieldVisitor& v);
   // Throws UsageError when the settings do not go together.
   void check() const;

@@ -23,6 +23,7 @@ struct LoraConfig {
   bool rslora = false;  // scale alpha / sqrt(rank) in place of alpha / rank
   std::vector<std::string> targets = {"q_proj", "v_proj"};
 
+  bool operator==(const LoraConfig&) const = default;
   float scale() const;
   void form_fields(FieldVisitor& v);  // for a section that has more
 };

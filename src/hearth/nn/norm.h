@@ -12,6 +12,8 @@ struct NormConfig {
   NormKind kind = NormKind::rms;
   float eps = 1e-5f;
   bool plus_one = false;  // Gemma: the checkpoint holds weight - 1
+
+  bool operator==(const NormConfig&) const = default;
 };
 
 class Norm {

@@ -13,6 +13,8 @@ class GradientHome {
  public:
   // Throws OutOfMemory.
   GradientHome(const mx::Shape& shape, MemoryZone zone);
+  // Over a float32 leaf that is there.
+  explicit GradientHome(mx::array sum) : sum_(std::move(sum)) {}
 
   // The sum of the shares since clear(); no numbers before the first one.
   const mx::array& sum() const noexcept { return sum_; }

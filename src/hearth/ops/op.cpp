@@ -39,10 +39,14 @@ void ask_for_huge_pages(
 // MLX's buffers start 8 bytes off any alignment. Taking more and starting
 // inside keeps the buffer MLX's own; one with a deleter is never donated.
 void set_aligned(mx::array& a) {
-  auto data = mx::allocator::malloc(a.nbytes() + kAlignment);
+  const std::size_t bytes = a.nbytes() + kAlignment;
+  DryRun* dry = DryRun::current();
+  auto data = mx::allocator::malloc(dry == nullptr ? bytes : 1);
   const auto address =
       reinterpret_cast<std::uintptr_t>(data.buffer().raw_ptr());
-  ask_for_huge_pages(data.buffer().raw_ptr(), a.nbytes());
+  if (dry == nullptr) {
+    ask_for_huge_pages(data.buffer().raw_ptr(), a.nbytes());
+  }
   // A new array claims to be contiguous in both senses at once and this form
   // of set_data believes what it is told, so it is told the truth.
   int wide = 0;
@@ -53,6 +57,7 @@ void set_aligned(mx::array& a) {
   );
   // The offset is in bytes of the buffer for any dtype.
   a.set_data(std::move(data), a.size(), a.strides(), flags, offset);
+  if (dry != nullptr) dry->took(a, bytes);
 }
 
 }  // namespace
@@ -68,8 +73,9 @@ void CpuOp::eval_gpu(const Arrays&, Arrays&) {
 }
 
 void CpuOp::check_room(std::size_t bytes) {
+  if (DryRun* dry = DryRun::current()) return dry->begin();
   internal::wait_for_room(stream().index);
-  require_memory(bytes);
+  if (bytes > 0) require_memory(bytes);
 }
 
 void CpuOp::allocate(Arrays& outputs) {
@@ -93,7 +99,7 @@ bool CpuOp::take_or_allocate(const mx::array& input, mx::array& output) {
   const bool take = input.is_donatable() && input.flags().row_contiguous &&
                     input.nbytes() == output.nbytes();
   if (take) {
-    internal::wait_for_room(stream().index);
+    check_room(0);
     output.copy_shared_buffer(input);
   } else {
     allocate(output);

@@ -20,6 +20,7 @@
 #include <mlx/mlx.h>
 #include <mlx/primitives.h>
 
+#include "hearth/ops/dry_run.h"
 #include "hearth/ops/execution.h"
 #include "hearth/profile/zone.h"
 
@@ -54,6 +55,9 @@ class CpuOp : public mx::Primitive {
         std::is_nothrow_invocable_v<Work&, const Execution&>,
         "launched work takes (const Execution&) and is noexcept"
     );
+    if (DryRun* dry = DryRun::current()) {
+      return dry->sent(stream(), true);
+    }
     const Execution run = current_execution();
     const int index = stream().index;
     const char* zone_name = name();

@@ -55,6 +55,26 @@ PackedWeight::PackedWeight(
   );
 }
 
+std::shared_ptr<PackedWeight> PackedWeight::described(
+    long n,
+    long k,
+    kernels::GemmScalar operand,
+    PackedOrders orders,
+    const kernels::Table& table
+) {
+  static constexpr std::byte kPlace{};
+  const auto nobody = std::shared_ptr<const void>(&kPlace, [](auto*) {});
+  const auto& family = gemm_family(table, operand);
+  auto w = std::make_shared<PackedWeight>(
+      n, k, operand, std::span(&kPlace, family.packed_bytes(n, k)), nobody,
+      table
+  );
+  if (orders == PackedOrders::both) {
+    w->lent_backward_ = {&kPlace, family.packed_bytes(k, n)};
+  }
+  return w;
+}
+
 void PackedWeight::refresh(
     const void* weight,
     kernels::GemmScalar type,

@@ -40,6 +40,16 @@ class PackedWeight {
       const kernels::Table& table = kernels::best()
   );
 
+  // One that has its sizes and no numbers: for graphs that are never computed
+  // (dry_run.h).
+  static std::shared_ptr<PackedWeight> described(
+      long n,
+      long k,
+      kernels::GemmScalar operand,
+      PackedOrders orders,
+      const kernels::Table& table
+  );
+
   // Packs rows of the weight anew from the whole of it, row-major, fp32 or of
   // the operand's type. Ranges begin at multiples of kRowGrain and end at one
   // or at n; different ranges may be packed by different threads.
@@ -69,16 +79,20 @@ class PackedWeight {
     return owner_ ? lent_.size() : forward_.size();
   }
   // Null when made without.
-  const std::byte* backward() const noexcept { return backward_.data(); }
+  const std::byte* backward() const noexcept {
+    return owner_ ? lent_backward_.data() : backward_.data();
+  }
   std::size_t bytes() const noexcept {
-    return forward_.size() + backward_.size() + lent_.size();
+    return forward_.size() + backward_.size() + lent_.size() +
+           lent_backward_.size();
   }
 
  private:
   long n_, k_;
   const kernels::GemmFamily& family_;
   AlignedBuffer forward_, backward_;
-  std::span<const std::byte> lent_;  // instead of forward_
+  // In place of forward_ and backward_.
+  std::span<const std::byte> lent_, lent_backward_;
   std::shared_ptr<const void> owner_;
 };
 

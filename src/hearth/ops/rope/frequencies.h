@@ -36,6 +36,8 @@ struct RopeConfig {
   // 0.1 ln(factor) + 1, or the ratio of the two below where they are given.
   std::optional<double> attention_factor;
   double mscale = 0, mscale_all_dim = 0;
+
+  bool operator==(const RopeConfig&) const = default;
 };
 
 struct RopeFrequencies {

@@ -5,14 +5,12 @@
 namespace hearth::train {
 namespace {
 
-// What the allocator adds for alignment, and how much larger than a request a
-// kept buffer may be to serve it.
-constexpr std::size_t kAlignment = 64, kPage = 4096;
+// How much larger than a request a kept buffer may be to serve it.
+constexpr std::size_t kPage = 4096;
 
 }  // namespace
 
 BufferPool::Id BufferPool::take(std::size_t bytes) {
-  bytes += kAlignment;
   const auto at = kept_.lower_bound(bytes);
   const std::size_t limit = std::min(2 * bytes, bytes + 2 * kPage);
   std::size_t given = bytes;
@@ -24,28 +22,13 @@ BufferPool::Id BufferPool::take(std::size_t bytes) {
   }
   live_ += given;
   live_peak_ = std::max(live_peak_, live_);
-  buffers_.push_back({given, 1});
-  return static_cast<Id>(buffers_.size()) - 1;
-}
-
-BufferPool::Id BufferPool::hold(Id id) {
-  if (id != kNone) ++buffers_[static_cast<std::size_t>(id)].holders;
-  return id;
+  buffers_.push_back(given);
+  return buffers_.size() - 1;
 }
 
 void BufferPool::drop(Id id) {
-  if (id == kNone) return;
-  Buffer& b = buffers_[static_cast<std::size_t>(id)];
-  if (--b.holders == 0) leaving_.push_back(b.bytes);
-}
-
-void BufferPool::op() {
-  for (const std::size_t bytes : left_) {
-    live_ -= bytes;
-    ++kept_[bytes];
-  }
-  left_ = std::move(leaving_);
-  leaving_.clear();
+  live_ -= buffers_[id];
+  ++kept_[buffers_[id]];
 }
 
 }  // namespace hearth::train

@@ -60,6 +60,8 @@ struct MemoryTable {
 
 // What the process holds, freed buffers that are kept for reuse included.
 MemoryTable predict_memory(const MemoryQuestion& question);
+// Whether that is within the budget; quick where the weights alone are not.
+bool fits(const MemoryQuestion& question, std::size_t budget);
 // What the byte budget counts at the peak: without kept buffers and process.
 std::size_t predict_charged(const MemoryQuestion& question);
 

@@ -1,44 +1,54 @@
 #pragma once
 // The buffers of one training pass in the order its ops take and drop them:
-// forward, fused head and loss, backward; gradients of matrices have a home of
-// their own and are not among them. What an op keeps for its gradient is
-// written down here once more, so a change to an op's vjp or to the decoder's
-// block must be made here too; tools/check_plan.py finds out.
-#include <cstddef>
-#include <set>
+// the graph that a step would evaluate, made over a model of shapes alone and
+// gone through without memory (ops/dry_run.h). Gradients of matrices have a
+// home of their own and are not among them.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
-#include "hearth/models/decoder_config.h"
+#include "hearth/models/decoder.h"
+#include "hearth/ops/dry_run.h"
 #include "hearth/train/plan/buffer_pool.h"
+#include "hearth/train/plan/memory_model.h"
+#include "hearth/train/plan/weight_memory.h"
 
 namespace hearth::train {
 
-// A projection of a block.
-struct LinearShape {
-  long in = 0, out = 0;
-  int rank = 0;  // of its adapter; 0: none
-};
+class PassMemory {
+ public:
+  explicit PassMemory(MemoryQuestion question);
+  // The one for questions whose passes are the same but for their rows. What
+  // it has found is remembered: a planner asks for the same passes many times.
+  static std::shared_ptr<PassMemory> of(const MemoryQuestion& question);
 
-struct PassShape {
-  models::DecoderConfig model;
-  // What a block's weights are for, and its projections' shapes: the same in
-  // every block.
-  std::set<io::Role> roles;
-  std::vector<LinearShape> attention_in, mlp_in;
-  LinearShape attention_out, mlp_out;
-  bool trained = true;  // the weights themselves; else adapters alone
-  // Layers that read one input, and adapters, are one op (ops/linears/op.h).
-  bool joined = true;
-  // What mlp_out reads is made again in the backward pass (nn/mlp.cpp).
-  bool activate_again = true;
-  bool adapter_noise = false;
-  bool scales_rows = false;  // adapters train magnitudes (nn/lora.cpp)
-  std::size_t element = 2;   // bytes of an activation
-  long rows = 1, length = 1;
-  std::vector<bool> checkpointed;  // empty: none
-};
+  // Takes and drops what a pass over so many rows does; without `gradients`,
+  // as a validation.
+  void walk(
+      BufferPool& pool,
+      std::int64_t rows,
+      std::int64_t length,
+      bool gradients
+  );
 
-// Without `gradients` nothing is kept.
-void walk_pass(BufferPool& pool, const PassShape& shape, bool gradients);
+ private:
+  MemoryQuestion question_;
+  models::Decoder model_;
+  std::mutex mutex_;
+  // By rows, length, and whether gradients are made.
+  std::map<
+      std::tuple<std::int64_t, std::int64_t, bool>,
+      std::vector<ops::MemoryEvent>>
+      seen_;
+
+  std::vector<ops::MemoryEvent> events_of(
+      std::int64_t rows,
+      std::int64_t length,
+      bool gradients
+  ) const;
+};
 
 }  // namespace hearth::train

@@ -100,9 +100,12 @@ Cut Cutting::choose() const {
 }
 
 Cut Cutting::at(std::int64_t rows, const CutPolicy& policy) const {
-  Cut c{rows, policy, predict_memory(question(rows, policy)), true};
-  c.fits = machine_.budget == 0 || c.memory.total() <= machine_.budget;
-  return c;
+  const bool free = machine_.budget == 0;
+  return {rows, policy, free || fits(question(rows, policy), machine_.budget)};
+}
+
+MemoryTable Cutting::memory(const Cut& cut) const {
+  return predict_memory(question(cut.rows, cut.policy));
 }
 
 std::int64_t Cutting::settle(const Cut& cut) const {

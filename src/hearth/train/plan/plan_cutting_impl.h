@@ -12,7 +12,6 @@ struct CutPolicy {
 struct Cut {
   std::int64_t rows;
   CutPolicy policy;
-  MemoryTable memory;
   bool fits;
 };
 
@@ -27,6 +26,7 @@ class Cutting {
   // row. Without one, the smallest.
   Cut choose() const;
   Cut at(std::int64_t rows, const CutPolicy& policy) const;
+  MemoryTable memory(const Cut& cut) const;
   // Where the batch policy takes the rows: doubled while a step takes less than
   // half of the budget, as long as the whole process stays within it.
   std::int64_t settle(const Cut& cut) const;

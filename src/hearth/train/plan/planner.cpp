@@ -126,7 +126,7 @@ Plan make_plan(
   plan.budget_reason = machine.budget_reason;
   plan.peak_gflops = machine.peak_gflops;
   plan.settled_rows = cut.fits ? cutting.settle(cut) : cut.rows;
-  plan.memory = cutting.at(plan.settled_rows, cut.policy).memory;
+  plan.memory = cutting.memory({plan.settled_rows, cut.policy, cut.fits});
   plan.accumulation =
       (cutting.batch().all + plan.settled_rows - 1) / plan.settled_rows;
   if (!cut.fits) {

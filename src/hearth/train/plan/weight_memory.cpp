@@ -25,7 +25,8 @@ std::vector<PlannedWeight> planned_weights(
     const models::Blueprint& blueprint,
     const std::optional<nn::LoraConfig>& lora,
     const QuantizedMatrices& quantized,
-    bool bf16
+    bool bf16,
+    bool packed_all
 ) {
   const models::WeightPlan plan(
       lora ? models::Use::frozen_base : models::Use::training,
@@ -37,7 +38,9 @@ std::vector<PlannedWeight> planned_weights(
     std::optional<kernels::QuantFormat> format;
     const auto at = quantized.find(w.name);
     if (at != quantized.end()) format = at->second;
-    all.push_back({w, plan.forms(w, format)});
+    PlannedWeight& planned = all.emplace_back(w, plan.forms(w, format));
+    const bool read_often = packed_all || lora || planned.is_table();
+    if (!read_often) planned.forms.packed.reset();
   }
   if (!lora) return all;
   for (const nn::WeightSpec* w : models::lora_targets(blueprint, *lora)) {

@@ -22,12 +22,14 @@ struct PlannedWeight {
   kernels::PackedLayout layout() const;  // of a quantised one
 };
 
-// Those of the model, then of adapters where there are any.
+// Those of the model, then of adapters where there are any. Without packed_all
+// trained matrices have no packed copies, but for the head's.
 std::vector<PlannedWeight> planned_weights(
     const models::Blueprint& blueprint,
     const std::optional<nn::LoraConfig>& lora,
     const QuantizedMatrices& quantized,
-    bool bf16
+    bool bf16,
+    bool packed_all = true
 );
 
 // Of an array that the allocator gives a block of its own.

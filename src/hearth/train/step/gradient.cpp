@@ -19,7 +19,7 @@ nn::Pass pass_of(const MicroBatch& batch, mx::Dtype compute, bool training) {
   return pass;
 }
 
-Gradients gradients_of(
+PassGraph gradient_graph(
     const models::Decoder& model,
     const Objective& objective,
     std::span<const MicroBatch> batches,
@@ -57,10 +57,22 @@ Gradients gradients_of(
     }
     sums = std::move(gradients);
   }
+  return {std::move(outputs), std::move(sums)};
+}
+
+Gradients gradients_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    std::span<const MicroBatch> batches,
+    mx::Dtype compute,
+    double loss_scale
+) {
+  auto [outputs, sums] =
+      gradient_graph(model, objective, batches, compute, loss_scale);
   std::vector<mx::array> all = outputs;
   all.insert(all.end(), sums.begin(), sums.end());
   mx::eval(all);
-  for (const nn::Weight* p : parameters) {
+  for (const nn::Weight* p : model.parameters().trainable()) {
     if (!p->home || p->home->settled()) continue;
     throw Error(
         "[train.gradients_of] " + p->name +

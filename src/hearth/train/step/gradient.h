@@ -19,6 +19,19 @@ struct Gradients {
 // What one run through the model knows of a micro-batch.
 nn::Pass pass_of(const MicroBatch& batch, mx::Dtype compute, bool training);
 
+// A pass that is not evaluated yet.
+struct PassGraph {
+  std::vector<mx::array> outputs;    // of every micro-batch loss and weight sum
+  std::vector<mx::array> gradients;  // as in Gradients; none of the loss alone
+};
+PassGraph gradient_graph(
+    const models::Decoder& model,
+    const Objective& objective,
+    std::span<const MicroBatch> batches,
+    mx::Dtype compute,
+    double loss_scale = 1
+);
+
 // Throws OutOfMemory, with the model as it was, when the budget does not hold
 // the pass. Several micro-batches are built as one graph and evaluated
 // together, each when the gradients of the one before are there, so that they
