@@ -159,7 +159,7 @@ class Options(TrainCase):
     def test_the_end_is_told_as_it_was(self):
         done = self.train("stopped", "optim.lr=1e-30", "train.eval_every=2", "train.early_stop=2", "train.steps=50")
         self.assertIn("stopped early", done.stdout)
-        self.assertIn("step 2, validation loss", done.stdout)
+        self.assertIn("of the best step, 2: validation loss", done.stdout)
         again = self.resume("stopped")
         self.assertIn("stopped early", again.stdout)
         self.assertNotIn("tokens/s", again.stdout)
