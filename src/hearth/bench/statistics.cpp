@@ -64,13 +64,4 @@ Interval ratio_interval(
   return middle_95(ratios);
 }
 
-Interval median_interval(std::span<const double> values, int resamples) {
-  RandomStream random{RandomKey(2)};
-  std::vector<double> scratch, medians;
-  for (int i = 0; i < resamples; ++i) {
-    medians.push_back(resampled_median(values, random, scratch));
-  }
-  return middle_95(medians);
-}
-
 }  // namespace hearth::bench

@@ -20,7 +20,5 @@ Interval ratio_interval(
     std::span<const double> b,
     int resamples = 2000
 );
-// 95 % bootstrap interval of the median.
-Interval median_interval(std::span<const double> values, int resamples = 2000);
 
 }  // namespace hearth::bench

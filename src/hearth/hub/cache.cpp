@@ -119,14 +119,6 @@ std::uint64_t RepoCache::incomplete_size(const std::string& oid) const {
   return error ? 0 : size;
 }
 
-bool RepoCache::has_pointer(
-    const std::string& commit,
-    const std::string& file,
-    std::uint64_t size
-) const {
-  return has_size(pointer(commit, file), size);
-}
-
 void RepoCache::place(
     const std::string& commit,
     const std::string& file,

@@ -33,12 +33,6 @@ class RepoCache {
   bool has_blob(const std::string& oid, std::uint64_t size) const;
   // Bytes of the part that is there; 0 when there is none.
   std::uint64_t incomplete_size(const std::string& oid) const;
-  // Whether the snapshot has the file, with that many bytes.
-  bool has_pointer(
-      const std::string& commit,
-      const std::string& file,
-      std::uint64_t size
-  ) const;
 
   // Puts the blob under its name in the snapshot: a relative link, a copy where
   // the file system has no links. Throws Error when a folder on the way is a

@@ -1,11 +1,11 @@
 #include "hearth/models/load.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/models/family.h"
@@ -136,8 +136,7 @@ using Found = PackedCache::Found;
 // Fills the decoder from what was found. False, with the reason in `found`,
 // when that is broken.
 bool take_packed(LoadedModel& model, Found& found) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
+  const double start = seconds_now();
   LoadReport r;
   try {
     verify_packed(*found.file, r);
@@ -147,10 +146,9 @@ bool take_packed(LoadedModel& model, Found& found) {
     found.why = e.what();
     return false;
   }
-  const std::chrono::duration<double> took = Clock::now() - start;
+  r.seconds = seconds_now() - start;
   r.how = "packed cache";
   r.why = "it was preloaded";
-  r.seconds = took.count();
   r.times.memory = r.seconds - r.times.read;
   r.bytes = found.file->size();
   for (const Json& name : found.file->about().value("kept_dense", Json())) {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <tuple>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/io/file_source.h"
 #include "hearth/models/read_choice.h"
@@ -34,11 +34,6 @@ StoredMatrix stored_as(const io::ModelSource& source, const std::string& name) {
   StoredMatrix m;
   m.codes = source.find(name);
   return m;
-}
-
-double seconds_now() {
-  const auto t = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(t).count();
 }
 
 }  // namespace
@@ -140,10 +135,10 @@ std::vector<io::Slice> Loading::slices_of(const Job& job) const {
   const auto rows = static_cast<std::size_t>(job.p->shape.at(0));
   const std::size_t row = t.bytes / rows;
   constexpr auto kGrain = static_cast<std::size_t>(WeightFill::kRowGrain);
-  // What is turned, or put right by the source, comes whole.
+  // What is transposed, or put right by the source, comes whole.
   std::size_t step = rows;
-  const bool turned = job.p->transposed && !job.stored.format;
-  if (!turned && io::is_plain(source_, t)) {
+  const bool transposed = job.p->transposed && !job.stored.format;
+  if (!transposed && io::is_plain(source_, t)) {
     step = std::max(kGrain, options_.slice_bytes / row / kGrain * kGrain);
   }
   std::vector<io::Slice> out;

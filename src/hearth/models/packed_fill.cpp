@@ -1,11 +1,11 @@
 // Parameters to and from a file of packed weights.
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/models/packed_cache.h"
 #include "hearth/ops/execution.h"
@@ -111,13 +111,12 @@ class Filling {
 }  // namespace
 
 void verify_packed(const PackedFile& file, LoadReport& report) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
+  const double start = seconds_now();
   const std::vector<double> blocks = file.verify(ops::current_execution().pool);
-  const std::chrono::duration<double> took = Clock::now() - start;
+  const double took = seconds_now() - start;
   // The threads' times, as shares of the wall's.
   const double sum = std::accumulate(blocks.begin(), blocks.end(), 0.0);
-  const double share = sum > 0 ? took.count() / sum : 0;
+  const double share = sum > 0 ? took / sum : 0;
   constexpr std::size_t kBlock = PackedFile::kBlock;
   const auto seconds_of = [&](const PackedEntry& e) {
     double seconds = 0;
@@ -144,7 +143,7 @@ void verify_packed(const PackedFile& file, LoadReport& report) {
     part.times.read += seconds;
   }
   std::ranges::sort(report.classes, std::ranges::greater{}, &LoadPart::bytes);
-  report.times.read += took.count();
+  report.times.read += took;
 }
 
 void fill_from_packed(

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <mutex>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/base/page_advice.h"
 #include "hearth/io/file_source.h"
@@ -21,11 +21,6 @@ using io::TensorInfo;
 
 constexpr auto kGrain = static_cast<std::size_t>(WeightFill::kRowGrain);
 static_assert(WeightFill::kRowGrain % ops::QuantizedFill::kRowGrain == 0);
-
-double now() {
-  const auto t = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(t).count();
-}
 
 const std::uint8_t* as_codes(const std::byte* bytes) {
   return reinterpret_cast<const std::uint8_t*>(bytes);
@@ -126,9 +121,9 @@ void StoredFill::open_array(
     );
   }
   if (!io::is_plain(source, *t)) return;
-  const double start = now();
+  const double start = seconds_now();
   map_pages(a.data.bytes);
-  waited_ += now() - start;
+  waited_ += seconds_now() - start;
 }
 
 void StoredFill::make_arrays() {
@@ -170,7 +165,7 @@ void StoredFill::rows(long begin, long end, const std::byte* codes) {
 }
 
 void StoredFill::fill_block(const Block& b, FillTimes& times) {
-  const double start = now();
+  const double start = seconds_now();
   const std::size_t bytes = b.count() * code_row_bytes_;
   const auto row = static_cast<std::size_t>(b.begin);
   if (stored_.scales == nullptr) {
@@ -184,7 +179,7 @@ void StoredFill::fill_block(const Block& b, FillTimes& times) {
     );
   }
   if (value_) widen(b);
-  const double converted = now();
+  const double converted = seconds_now();
   if (packed_) {
     packed_->take_rows(
         {as_codes(b.codes), as_codes(scales_.row(row)),
@@ -200,7 +195,7 @@ void StoredFill::fill_block(const Block& b, FillTimes& times) {
     );
   }
   times.convert += converted - start;
-  times.pack += now() - converted;
+  times.pack += seconds_now() - converted;
 }
 
 // Kernels want their rows aligned, which a file need not have them.

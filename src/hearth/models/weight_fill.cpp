@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <mutex>
 
 #include <fmt/format.h>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/models/tensor_read.h"
 #include "hearth/ops/leaf.h"
@@ -20,11 +20,6 @@ using io::TensorType;
 using kernels::Bf16;
 using kernels::Fp16;
 using kernels::GemmScalar;
-
-double now() {
-  const auto t = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(t).count();
-}
 
 GemmScalar scalar(mx::Dtype t) {
   return t == mx::bfloat16 ? GemmScalar::bf16 : GemmScalar::f32;
@@ -214,7 +209,7 @@ bool WeightFill::stays_bf16() const {
 }
 
 bool WeightFill::copy_block(const Block& b, FillTimes& times) {
-  const double start = now();
+  const double start = seconds_now();
   const auto* rows = reinterpret_cast<const Bf16*>(b.bytes);
   if (reinterpret_cast<std::uintptr_t>(b.bytes) % alignof(Bf16) != 0) {
     std::memcpy(b.scratch, b.bytes, b.count * sizeof(Bf16));
@@ -227,18 +222,18 @@ bool WeightFill::copy_block(const Block& b, FillTimes& times) {
         b.count * sizeof(Bf16)
     );
   }
-  const double converted = now();
+  const double converted = seconds_now();
   if (packed_) {
     packed_->refresh_rows(rows, GemmScalar::bf16, {b.begin, b.end});
   }
   times.convert += converted - start;
-  times.pack += now() - converted;
+  times.pack += seconds_now() - converted;
   return finite;
 }
 
 bool WeightFill::fill_block(const Block& b, FillTimes& times) {
   if (stays_bf16()) return copy_block(b, times);
-  const double start = now();
+  const double start = seconds_now();
   widen(b);
   const bool finite = finite_floats(b.floats(), b.count);
   const auto first = static_cast<std::size_t>(b.begin * cols_);
@@ -254,11 +249,11 @@ bool WeightFill::fill_block(const Block& b, FillTimes& times) {
         count, b.floats(), static_cast<Bf16*>(value_->data<void>()) + first
     );
   }
-  const double converted = now();
+  const double converted = seconds_now();
   if (packed_) {
     packed_->refresh_rows(b.floats(), GemmScalar::f32, {b.begin, b.end});
   }
-  const double packed = now();
+  const double packed = seconds_now();
   if (quantized_) {
     const auto floats = static_cast<std::size_t>(kRowGrain * cols_) * 4;
     quantized_->round_rows(
@@ -268,7 +263,7 @@ bool WeightFill::fill_block(const Block& b, FillTimes& times) {
   }
   times.convert += converted - start;
   times.pack += packed - converted;
-  times.quantize += now() - packed;
+  times.quantize += seconds_now() - packed;
   return finite;
 }
 

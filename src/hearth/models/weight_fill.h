@@ -42,7 +42,6 @@ class WeightFill {
 
   const FillTimes& times() const { return times_; }
   std::size_t row_bytes() const { return row_bytes_; }
-  long row_count() const { return rows_; }
   bool turned() const { return turned_; }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Rotary positions as a module: the table of turns, made once and grown when a
-// longer sequence comes.
+// Rotary positions as a module: the table of rotations, made once and grown
+// when a longer sequence comes.
 #include <mutex>
 #include <optional>
 
@@ -12,7 +12,7 @@ namespace hearth::nn {
 class Rotary {
  public:
   explicit Rotary(ops::RopeConfig config) : config_(config) {}
-  // Turns x [batch, length, heads, dim] by the pass's positions.
+  // Rotates x [batch, length, heads, dim] by the pass's positions.
   mx::array operator()(const mx::array& x, const Pass& pass) const;
   const ops::RopeConfig& config() const { return config_; }
 

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/effort.h"
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 
 namespace hearth::serve {
 namespace {
-
-double seconds_since(Clock::time_point then) {
-  return std::chrono::duration<double>(Clock::now() - then).count();
-}
 
 HttpHeaders with(HttpHeaders headers, const char* name, const char* value) {
   headers.emplace_back(name, value);
@@ -179,9 +176,7 @@ void GenerationJob::time_token(Choice& choice) {
   if (choice.made++ == 0) {
     choice.first_token = now;
   } else {
-    host_.metrics->inter_token.observe(
-        std::chrono::duration<double>(now - choice.last_token).count()
-    );
+    host_.metrics->inter_token.observe(to_seconds(now - choice.last_token));
   }
   choice.last_token = now;
 }
@@ -233,9 +228,8 @@ void GenerationJob::end_choice(std::size_t index, const infer::Event& event) {
     usage_.prompt += event.prompt_tokens;
   }
   if (choice.made > 1) {
-    const std::chrono::duration<double> time =
-        choice.last_token - choice.first_token;
-    host_.metrics->output_token.observe(time.count() / (choice.made - 1));
+    const double time = to_seconds(choice.last_token - choice.first_token);
+    host_.metrics->output_token.observe(time / (choice.made - 1));
   }
   finish_choice(choice, event);
 }

@@ -1,3 +1,4 @@
+// What linear layers side by side mean, in MLX's own ops and at least float32.
 #include "hearth/ops/batched_linear/op.h"
 
 namespace hearth::ops {

@@ -1,3 +1,5 @@
+// What the quantised linear layer means: a product with the weights read back,
+// in MLX's own ops and at least float32.
 #include "hearth/ops/quantized_linear/op.h"
 
 namespace hearth::ops {

@@ -7,8 +7,8 @@
 namespace hearth::ops {
 namespace {
 
-// x, positions [batch, length], table -> y. Its gradient is itself, turning
-// back.
+// x, positions [batch, length], table -> y. Its gradient is itself,
+// rotating back.
 class Rope : public CpuOp {
  public:
   Rope(mx::Stream s, RopePairs pairs, bool inverse)

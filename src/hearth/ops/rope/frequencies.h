@@ -1,5 +1,5 @@
 #pragma once
-// How fast each pair of a rotary embedding turns with position, and how the
+// How fast each pair of a rotary embedding rotates with position, and how the
 // long-context variants change it. Plain numbers; the op takes the table that
 // rope_table() makes of them.
 #include <optional>
@@ -17,7 +17,7 @@ enum class RopeScaling { none, linear, dynamic, llama3, yarn };
 RopeScaling rope_scaling_named(std::string_view name);
 
 struct RopeConfig {
-  int dims = 0;  // turned elements of a head, even
+  int dims = 0;  // rotated elements of a head, even
   double base = 10000;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1;
@@ -27,8 +27,8 @@ struct RopeConfig {
   int length = 0;
   // llama3
   double low_freq_factor = 1, high_freq_factor = 4;
-  // yarn: turns over original_length beyond which a pair is left alone, and
-  // below which it is fully interpolated.
+  // yarn: full rotations over original_length beyond which a pair is left
+  // alone, and below which it is fully interpolated.
   double beta_fast = 32, beta_slow = 1;
   // yarn: the bounds between those are rounded to whole pairs.
   bool truncate = true;

@@ -9,7 +9,7 @@ namespace hearth::ops {
 // Hugging Face layout, or (2i, 2i + 1) as the papers and GGUF do.
 enum class RopePairs { halves, interleaved };
 
-// x [batch, length, heads, head_dim], float32 or bfloat16, turned by the rows
+// x [batch, length, heads, head_dim], float32 or bfloat16, rotated by the rows
 // of `table` (see rope_table) that `positions`, int32 [batch, length] or
 // [length], name. Elements of a head beyond the table's width pass unchanged.
 // A position outside the table gives NaN. The gradient is the rotation back.

@@ -15,7 +15,7 @@ mx::array rope_reference(
   // [batch or 1, length, 1, dims]
   auto rows = mx::take(mx::astype(table, wide_type, s), positions, 0, s);
   rows = mx::expand_dims(rows, -2, s);
-  const auto turns = mx::split(rows, 2, -1, s);
+  const auto rotations = mx::split(rows, 2, -1, s);
   const auto wide = mx::astype(x, wide_type, s);
   const auto parts = mx::split(wide, mx::Shape{2 * half}, last, s);
   const bool interleaved = pairs == RopePairs::interleaved;
@@ -26,7 +26,7 @@ mx::array rope_reference(
   const auto ab = mx::split(mx::reshape(parts[0], paired, s), 2, pair_axis, s);
   const auto a = mx::squeeze(ab[0], pair_axis, s);
   const auto b = mx::squeeze(ab[1], pair_axis, s);
-  const auto &c = turns[0], &d = turns[1];
+  const auto &c = rotations[0], &d = rotations[1];
   const auto first =
       mx::subtract(mx::multiply(a, c, s), mx::multiply(b, d, s), s);
   const auto second = mx::add(mx::multiply(a, d, s), mx::multiply(b, c, s), s);

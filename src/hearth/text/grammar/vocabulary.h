@@ -47,13 +47,7 @@ class GrammarVocabulary {
   bool is_stop(std::int32_t id) const;
   std::span<const std::int32_t> stop_ids() const { return stop_ids_; }
 
-  // Whether each of these bytes is a token by itself.
-  bool has_bytes(std::uint8_t first, std::uint8_t last) const {
-    const int count = last - first + 1;
-    return single_before_[last + std::size_t{1}] - single_before_[first] ==
-           count;
-  }
-  // Whether one of them is.
+  // Whether one of these bytes is a token by itself.
   bool has_any_byte(std::uint8_t first, std::uint8_t last) const {
     return single_before_[last + std::size_t{1}] > single_before_[first];
   }

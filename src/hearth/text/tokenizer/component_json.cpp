@@ -90,12 +90,6 @@ std::string char_field(
   return value;
 }
 
-std::string literal_pattern(const Json& json, const char* key) {
-  const Json* pattern = field(json, key);
-  const Json* literal = pattern ? field(*pattern, "String") : nullptr;
-  return literal && literal->is_string() ? literal->get<std::string>() : "";
-}
-
 std::unique_ptr<Matcher> pattern_field(
     const Json& json,
     std::string_view what,

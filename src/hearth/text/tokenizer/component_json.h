@@ -47,7 +47,5 @@ std::unique_ptr<Matcher> pattern_field(
     std::string_view what,
     const char* key
 );
-// The literal of {"String": ...}; empty for a regex.
-std::string literal_pattern(const Json& json, const char* key);
 
 }  // namespace hearth::text

@@ -61,12 +61,6 @@ const std::uint16_t* table();
 inline Category category(std::uint32_t c) {
   return static_cast<Category>(table()[c] & 31);
 }
-inline bool is_letter(std::uint16_t value) {
-  return (value & 31) >= kLl && (value & 31) <= kLu;
-}
-inline bool is_mark(std::uint16_t value) {
-  return (value & 31) >= kMc && (value & 31) <= kMn;
-}
 inline bool is_number(std::uint16_t value) {
   return (value & 31) >= kNd && (value & 31) <= kNo;
 }

@@ -71,12 +71,6 @@ std::u32string to_code_points(std::string_view valid) {
   return out;
 }
 
-std::string to_utf8(std::u32string_view code_points) {
-  std::string out;
-  for (char32_t c : code_points) append_utf8(out, c);
-  return out;
-}
-
 std::size_t valid_utf8_prefix(std::string_view text) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data());
   std::size_t i = 0;

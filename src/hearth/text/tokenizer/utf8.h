@@ -48,7 +48,6 @@ inline std::size_t previous_character(std::string_view text, std::size_t end) {
 std::size_t skip_ascii(std::string_view text, std::size_t i);
 void append_utf8(std::string& out, std::uint32_t code_point);
 std::u32string to_code_points(std::string_view valid);
-std::string to_utf8(std::u32string_view code_points);
 
 // How many leading bytes of text are whole valid characters.
 std::size_t valid_utf8_prefix(std::string_view text);

@@ -37,16 +37,16 @@ io::TensorData RunSource::data(const io::TensorInfo& t) const {
   // Rows and columns as the reader will see them; the file has the other way.
   const auto rows = static_cast<std::size_t>(t.shape[0]);
   const auto cols = static_cast<std::size_t>(t.shape[1]);
-  auto turned = std::make_shared<std::vector<float>>(rows * cols);
+  auto transposed = std::make_shared<std::vector<float>>(rows * cols);
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t c = 0; c < cols; ++c) {
       std::memcpy(
-          &(*turned)[r * cols + c],
+          &(*transposed)[r * cols + c],
           bytes.data() + (c * rows + r) * sizeof(float), sizeof(float)
       );
     }
   }
-  return {std::as_bytes(std::span(*turned)), turned};
+  return {std::as_bytes(std::span(*transposed)), transposed};
 }
 
 }  // namespace hearth::train
