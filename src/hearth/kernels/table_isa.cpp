@@ -21,6 +21,7 @@ bool supported() noexcept {
 const Table table{
     .isa = HEARTH_STRINGIFY(HEARTH_ISA),
     .supported = supported,
+// NOLINTNEXTLINE(bugprone-macro-parentheses): it is a member's name.
 #define HEARTH_ADDRESS(Type, name) .name = &name,
     HEARTH_KERNEL_GROUPS(HEARTH_ADDRESS)
 #undef HEARTH_ADDRESS

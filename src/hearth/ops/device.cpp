@@ -11,6 +11,8 @@
 #include <mlx/version.h>
 
 #include "hearth/hardware/machine.h"
+#include "hearth/ops/gpu_kernel/gpu_kernel.h"
+#include "hearth/ops/gpu_kernel/self_check.h"
 
 namespace mx = mlx::core;
 
@@ -98,6 +100,10 @@ hardware::DeviceChoice use_device(std::string_view wanted) {
   );
   if (choice.device.kind == hardware::DeviceKind::kCuda) {
     keep_freed_memory(choice.device.index);
+  }
+  if (choice.device.kind == hardware::DeviceKind::kMetal) {
+    trust_metal_kernels(true);
+    trust_metal_kernels(gpu_kernels_agree({}));
   }
   return choice;
 }

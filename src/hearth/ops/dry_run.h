@@ -25,7 +25,8 @@ struct MemoryEvent {
 // one. Graphs are built before or under it, over described leaves and weights.
 // As many ops are encoded ahead of the stream's thread as the run-ahead limit
 // allows (execution.h): a buffer comes back when the op that read it last
-// would surely have finished, which is the most memory a run can need.
+// would surely have finished, which is the most memory a run can need. No
+// eval_cpu may throw under it: MLX would wait for the stream, which waits here.
 class DryRun {
  public:
   DryRun();

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <limits>
+#include <thread>
 
 #include <mlx/memory.h>
 #include <mlx/scheduler.h>
@@ -24,7 +25,9 @@ class Pace : public mx::Primitive {
     // for: it could not end.
     while (mx::get_active_memory() > most.load() &&
            mx::scheduler::n_active_tasks() > 0) {
+      // It returns at once while there is but one.
       mx::scheduler::wait_for_one();
+      std::this_thread::yield();
     }
   }
   Arrays vjp(
@@ -39,7 +42,7 @@ class Pace : public mx::Primitive {
 
 }  // namespace
 
-void set_run_ahead(std::size_t bytes) {
+void set_bytes_under_way(std::size_t bytes) {
   most = bytes;
 }
 

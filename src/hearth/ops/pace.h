@@ -11,7 +11,7 @@
 namespace hearth::ops {
 
 // Bytes beyond which the host waits at the next pace(). No limit at first.
-void set_run_ahead(std::size_t bytes);
+void set_bytes_under_way(std::size_t bytes);
 
 // x, at whose evaluation on a GPU the host waits while more is held than it may
 // be and work that was sent is under way. The gradient paces, too. On a CPU

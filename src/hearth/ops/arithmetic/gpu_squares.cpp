@@ -10,7 +10,8 @@ namespace hearth::ops {
 namespace {
 
 constexpr std::size_t kTogether = 8;
-constexpr int kItems = 2048;  // enough to fill a GPU
+constexpr int kItems = 2048;        // enough to fill a GPU
+constexpr std::size_t kFewest = 8;  // that a kernel takes (gpu_kernel.h)
 
 template <class T>
 void squares_item(
@@ -69,26 +70,26 @@ mx::array add_squares(
 }  // namespace
 
 mx::array sum_squares_graph(const Arrays& arrays, mx::StreamOrDevice s) {
-  if (!runs_gpu_kernels(s)) {
-    auto sum = mx::array(0.0f);
-    for (const auto& a : arrays) {
-      const auto x = mx::astype(a, mx::float32, s);
-      sum = mx::add(sum, mx::sum(mx::square(x, s), s), s);
-    }
-    return sum;
+  const bool kernels = runs_gpu_kernels(s);
+  auto sum = mx::array(0.0f);
+  for (const auto& a : arrays) {
+    if (kernels && a.size() >= kFewest) continue;
+    const auto x = mx::astype(a, mx::float32, s);
+    sum = mx::add(sum, mx::sum(mx::square(x, s), s), s);
   }
+  if (!kernels) return sum;
   auto found = mx::zeros({kItems}, mx::float32, s);
   for (const auto dtype : {mx::float32, mx::bfloat16, mx::float16}) {
     Arrays same;
     for (const auto& a : arrays) {
-      if (a.dtype() == dtype && a.size() > 0) same.push_back(a);
+      if (a.dtype() == dtype && a.size() >= kFewest) same.push_back(a);
     }
     for (std::size_t at = 0; at < same.size(); at += kTogether) {
       const auto count = std::min(kTogether, same.size() - at);
       found = add_squares(found, std::span(same).subspan(at, count), s);
     }
   }
-  return mx::sum(found, s);
+  return mx::add(sum, mx::sum(found, s), s);
 }
 
 }  // namespace hearth::ops

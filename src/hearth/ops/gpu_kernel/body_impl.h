@@ -9,7 +9,8 @@
 
 namespace hearth::ops::gpu_body {
 
-inline constexpr int LANES = 1;
+// As the bodies name it.
+inline constexpr int LANES = 1;  // NOLINT(readability-identifier-naming)
 inline constexpr int lane = 0;
 
 template <class T>

@@ -147,8 +147,10 @@ std::string cuda_source(
     out += fmt::format(", {}* {}", cuda_type(outputs[i]), kernel.outputs[i]);
   }
   out += ") {\n";
-  out += "const long thread = (long)blockIdx.x * blockDim.x + threadIdx.x;\n" +
-         body + "}\n";
+  out +=
+      "const long thread_number = (long)blockIdx.x * blockDim.x + "
+      "threadIdx.x;\n" +
+      body + "}\n";
   return out;
 }
 

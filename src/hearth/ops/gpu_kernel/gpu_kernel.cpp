@@ -1,10 +1,13 @@
 #include "hearth/ops/gpu_kernel/gpu_kernel.h"
 
+#include <atomic>
 #include <climits>
+#include <variant>
 
 #include <fmt/format.h>
 #include <mlx/backend/cuda/cuda.h>
 #include <mlx/backend/metal/metal.h>
+#include <mlx/device.h>
 #include <mlx/fast.h>
 
 #include "hearth/base/error.h"
@@ -34,6 +37,17 @@ inline float exp_of(float x) { return metal::precise::exp(x); }
 inline float tanh_of(float x) { return metal::precise::tanh(x); }
 )";
 
+std::atomic<bool> metal_is_trusted{false};
+
+// What our PTX is made for.
+bool since_ampere(mx::Device device) {
+  const auto& info = mx::device_info(device);
+  const auto at = info.find("compute_capability_major");
+  if (at == info.end()) return false;
+  const auto* major = std::get_if<std::size_t>(&at->second);
+  return major != nullptr && *major >= 8;
+}
+
 std::string_view text_of(const char* file_below_ops) {
   const auto name = fmt::format("src/hearth/ops/{}", file_below_ops);
   for (const BuiltinFile& file : gpu_kernel_files()) {
@@ -47,15 +61,15 @@ std::string metal_type(mx::Dtype dtype) {
   return dtype == mx::float16 ? "half" : "float";
 }
 
-// The body behind the constants that it names. `thread` is the device's.
+// The body behind the constants that it names. `thread_number` is the device's.
 std::string body_of(
     const GpuKernel& kernel,
     const KernelLaunch& launch,
     bool metal
 ) {
   std::string out = fmt::format(
-      "constexpr int LANES = {};\nconst long item = thread / LANES;\n"
-      "const int lane = (int)(thread % LANES);\n"
+      "constexpr int LANES = {};\nconst long item = thread_number / LANES;\n"
+      "const int lane = (int)(thread_number % LANES);\n"
       "if (item >= sizes[0]) return;\n",
       launch.lanes
   );
@@ -128,10 +142,26 @@ Arrays on_cpu(
 
 }  // namespace
 
+MetalText metal_text(const GpuKernel& kernel, const KernelLaunch& launch) {
+  MetalText text{
+      kMetal, "const long thread_number = thread_position_in_grid.x;\n" +
+                  body_of(kernel, launch, true)
+  };
+  if (kernel.functions != nullptr) text.header += text_of(kernel.functions);
+  return text;
+}
+
+void trust_metal_kernels(bool trusted) {
+  metal_is_trusted = trusted;
+}
+
 bool runs_gpu_kernels(mx::StreamOrDevice s) {
-  if (mx::to_stream(s).device == mx::Device::cpu) return true;
-  return mx::metal::is_available() ||
-         (mx::cu::is_available() && has_cuda_compiler());
+  const auto device = mx::to_stream(s).device;
+  if (device == mx::Device::cpu) return true;
+  if (mx::metal::is_available()) return metal_is_trusted;
+  static const bool cuda =
+      mx::cu::is_available() && has_cuda_compiler() && since_ampere(device);
+  return cuda;
 }
 
 Arrays run_gpu_kernel(
@@ -176,13 +206,10 @@ Arrays run_gpu_kernel(
   }
   auto names = kernel.inputs;
   names.push_back("sizes");
-  std::string header = kMetal;
-  if (kernel.functions != nullptr) header += text_of(kernel.functions);
+  const MetalText text = metal_text(kernel, launch);
   const auto run = mx::fast::metal_kernel(
-      fmt::format("hearth_{}", kernel.name), names, kernel.outputs,
-      "const long thread = thread_position_in_grid.x;\n" +
-          body_of(kernel, launch, true),
-      header
+      fmt::format("hearth_{}", kernel.name), names, kernel.outputs, text.body,
+      text.header
   );
   return run(
       all, launch.shapes, launch.dtypes, grid, block, {}, {}, false, stream

@@ -16,7 +16,9 @@
 //   lane_sum(x)         the sum over the item's threads, which all get
 //   sqrt_of, exp_of, tanh_of, nan_value   of floats
 // and must compute in float, convert by T(x) and float(x), and not use pointers
-// other than `GPU_MEMORY T*`.
+// other than `GPU_MEMORY T*`, nor a word of Metal's own (`thread`) as a name.
+// An input has eight elements at least: Metal hands smaller ones over
+// otherwise.
 #include <functional>
 #include <string>
 #include <string_view>
@@ -69,9 +71,19 @@ Arrays run_gpu_kernel(
     mx::StreamOrDevice s
 );
 
-// Whether this stream's device can compile kernels of ours: CUDA and Metal can,
-// and so can a CPU that stands in for them.
+// Whether this stream's device runs kernels of ours: CUDA since Ampere, Metal
+// once it is trusted, and a CPU that stands in for them. Else MLX's ops do.
 bool runs_gpu_kernels(mx::StreamOrDevice s);
+
+// Metal's text cannot be compiled where it is written, so a Mac tries it first
+// (self_check.h). Not trusted at first.
+void trust_metal_kernels(bool trusted);
+
+// What MLX is given for Metal.
+struct MetalText {
+  std::string header, body;
+};
+MetalText metal_text(const GpuKernel& kernel, const KernelLaunch& launch);
 
 // Calls f with a null pointer to the type of a kernel's activations.
 template <class F>

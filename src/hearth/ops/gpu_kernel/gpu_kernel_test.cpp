@@ -2,12 +2,14 @@
 // GPU column; with NVIDIA's run-time compiler in the process (LD_PRELOAD; it
 // needs no GPU) those cases compile the text for CUDA, too.
 #include <algorithm>
+#include <regex>
 
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
 #include "hearth/ops/gpu_kernel/cuda_source.h"
 #include "hearth/ops/gpu_kernel/files.h"
+#include "hearth/ops/gpu_kernel/self_check.h"
 
 namespace hearth::ops {
 namespace {
@@ -65,6 +67,28 @@ TEST(GpuKernel, SourceForCudaNamesItsParameters) {
   ASSERT_NE(at, std::string::npos) << text;
   EXPECT_LT(text.find("/*functions*/"), at);
   EXPECT_GT(text.find("/*body*/"), at);
+}
+
+// Names that are words of Metal's language do not compile there.
+TEST(GpuKernel, NoNameIsAWordOfMetal) {
+  static const std::regex words(
+      R"(\b(thread|threadgroup|constant|kernel|vertex|fragment|sampler|ray_data|object_data|half[0-9]|access|visible|as_type)\b)"
+  );
+  for (const auto& file : gpu_kernel_files()) {
+    const std::string path(file.name.substr(sizeof("src/hearth/ops/") - 1));
+    const GpuKernel kernel{"k", path.c_str(), {}, {}};
+    const auto text = metal_text(kernel, {}).body;
+    const std::regex comments("//[^\n]*");
+    const auto code = std::regex_replace(text, comments, "");
+    std::smatch found;
+    EXPECT_FALSE(std::regex_search(code, found, words))
+        << path << ": " << found.str();
+  }
+}
+
+TEST(GpuKernel, TheSelfCheckAgreesOnACpu) {
+  const ScopedFace gpu(Face::gpu);
+  EXPECT_TRUE(gpu_kernels_agree(mx::Device(mx::Device::cpu)));
 }
 
 TEST(GpuKernel, WhatDoesNotCompileSaysWhy) {

@@ -32,7 +32,7 @@ bool MemoryBound::begin(const Shape& shape) {
         static_cast<std::size_t>(kShare * static_cast<double>(known->second));
     bound = known->second + std::max(more, kLeast);
   }
-  ops::set_run_ahead(bound);
+  ops::set_bytes_under_way(bound);
   return is_new;
 }
 
@@ -42,7 +42,7 @@ void MemoryBound::learnt(const Shape& shape) {
 }
 
 void MemoryBound::lift() {
-  ops::set_run_ahead(std::numeric_limits<std::size_t>::max());
+  ops::set_bytes_under_way(std::numeric_limits<std::size_t>::max());
 }
 
 }  // namespace hearth::train
