@@ -14,7 +14,7 @@ namespace hearth::ops {
 namespace {
 
 // Values between -1 and 1 that need no random numbers.
-mx::array wave(mx::Shape shape, float step, mx::StreamOrDevice s) {
+mx::array wave(const mx::Shape& shape, float step, mx::StreamOrDevice s) {
   int size = 1;
   for (const int n : shape) size *= n;
   const auto at = mx::arange(0.0f, static_cast<float>(size), s);
