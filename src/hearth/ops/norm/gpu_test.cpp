@@ -47,17 +47,39 @@ TEST_F(GpuNorm, SmallRowsAreHeldByEps) {
   EXPECT_EQ(first_difference(got, want, {1e-6, 1e-5}), "");
 }
 
-// The residual stays float32 whatever the branch is.
+// More rows than the gradient's kernel has items: each takes several.
+TEST_F(GpuNorm, TheWeightsGradientIsOfAllRows) {
+  const auto x = normal_input({2100, 8}, mx::float32, 1);
+  const auto r = normal_input({2100, 8}, mx::float32, 2);
+  const auto ct = normal_input({2100, 8}, mx::float32, 3);
+  const auto w = uniform_input({8}, mx::float32, 4, 0.5f, 1.5f);
+  const auto gradient = [&](const ArraysFunction& f) {
+    return mx::vjp(f, Arrays{w}, Arrays{ct}).second[0];
+  };
+  const auto want = gradient([&](const Arrays& in) {
+    return Arrays{rms_norm_reference(mx::add(x, r), in[0], 1e-5f, mx::float32)};
+  });
+  const ScopedFace gpu(Face::gpu);
+  const auto got = gradient([&](const Arrays& in) {
+    return Arrays{add_rms_norm(x, r, in[0], 1e-5f).second};
+  });
+  EXPECT_EQ(first_difference(got, want, {1e-3, 1e-4}), "");
+}
+
+// The residual stays float32 whatever the branch is: by MLX's ops, which take
+// rows of seven, and by our kernel.
 TEST_F(GpuNorm, TheStreamKeepsItsType) {
   const ScopedFace gpu(Face::gpu);
-  const auto x = normal_input({3, 8}, mx::float32, 1);
-  const auto r = normal_input({3, 8}, mx::bfloat16, 2);
-  const auto [h, y] = add_rms_norm(x, r, mx::ones({8}), 1e-5f);
-  EXPECT_EQ(h.dtype(), mx::float32);
-  EXPECT_EQ(y.dtype(), mx::bfloat16);
-  EXPECT_TRUE(
-      mx::array_equal(h, mx::add(x, mx::astype(r, mx::float32))).item<bool>()
-  );
+  for (const int dim : {7, 8}) {
+    const auto x = normal_input({3, dim}, mx::float32, 1);
+    const auto r = normal_input({3, dim}, mx::bfloat16, 2);
+    const auto [h, y] = add_rms_norm(x, r, mx::ones({dim}), 1e-5f);
+    EXPECT_EQ(h.dtype(), mx::float32);
+    EXPECT_EQ(y.dtype(), mx::bfloat16);
+    EXPECT_TRUE(
+        mx::array_equal(h, mx::add(x, mx::astype(r, mx::float32))).item<bool>()
+    );
+  }
 }
 
 // A mean far from zero must be taken off before anything is rounded.
