@@ -1,6 +1,6 @@
 #include "hearth/ops/arithmetic/gpu_in_place.h"
 
-#include <vector>
+#include "hearth/ops/arithmetic/gpu_squares.h"
 
 namespace hearth::ops {
 
@@ -16,14 +16,9 @@ void accumulate_gpu(mx::array& into, const mx::array& x, float factor) {
 }
 
 double sum_squares_gpu(std::span<const mx::array> arrays) {
-  if (arrays.empty()) return 0;
-  std::vector<mx::array> sums;
-  for (const auto& a : arrays) {
-    // Row by row first: a long sum in float32 loses digits.
-    const auto squares = mx::square(mx::astype(a, mx::float32));
-    sums.push_back(mx::sum(mx::sum(mx::atleast_1d(squares), -1)));
-  }
-  return double{mx::sum(mx::stack(sums)).item<float>()};
+  return double{
+      sum_squares_graph({arrays.begin(), arrays.end()}).item<float>()
+  };
 }
 
 void scale_in_place_gpu(std::span<mx::array> arrays, float factor) {

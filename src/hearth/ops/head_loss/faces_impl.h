@@ -31,8 +31,9 @@ mx::array head_log_probs_gpu(
 );
 
 // Tokens of a chunk: a multiple of 256 whose logits, and what is made of them
-// before the gradient is there, stay within a gibibyte, and 8,192 at most, from
-// where on the products get no faster.
+// before the gradient is there, take a quarter of what those of all tokens
+// would, between 256 MiB and a gibibyte; 8,192 at most, from where on the
+// products get no faster.
 int gpu_chunk_tokens(
     const LossTerms& terms,
     mx::Dtype activations,

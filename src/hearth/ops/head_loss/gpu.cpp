@@ -121,8 +121,7 @@ int gpu_chunk_tokens(
   // them, which a divergence or a smoothed loss has at once.
   const std::size_t each =
       2 * mx::size_of(activations) + (is_plain(terms) ? 0 : 4 * sizeof(float));
-  // A quarter of them at most, where that is worth a chunk: memory for all of a
-  // small batch's logits would be the most that its step takes.
+  // All of a small batch's logits would be the most that its step takes.
   const std::size_t token = each * std::size_t(vocabulary);
   const std::size_t bytes =
       std::clamp(token * std::size_t(tokens_in_all) / 4, kLeast, kMostBytes);
