@@ -84,7 +84,16 @@ RECORDS = [
     {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "train": False, "tool_calls": [
         {"type": "function", "function": {"name": "f", "arguments": {"a": "\u4f60\n\""}}}]}], "tools": []},
     {"prompt": "x", "chosen": "a", "rejected": "b"},
+    {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant", "content": None, "weight": 0,
+                                                                             "tool_calls": [{"name": "f", "arguments": "{}"}]}]},
+    {"instruction": "a", "input": "b", "output": "c"}, {"question": "a", "context": "b", "answer": "c", "id": "d"},
+    {"conversations": [{"from": "human", "value": "a"}, {"from": "function_call", "value": '{"name": "f"}'}, "b"], "system": "s"},
+    {"prompt": [{"role": "user", "content": "a"}], "chosen": {"from": "gpt", "value": "b"}, "rejected": "c"},
+    {"input": {"messages": ["a"], "tools": "[]"}, "preferred_output": ["b"], "non_preferred_output": ["c"]},
+    {"prompt": "a", "completion": "b", "label": True}, {"messages": '[{"role": "user", "content": "a"}]'},
 ]
+TABLES = {"comma": 'a,b\n"x, ""y""\nz",1\n,\n', "tabs": "a\tb\r\n1\t2\r\n", "member": '{"n": 1, "data": [{"text": "a"}], "by": "us"}',
+          "wide": "\ufeffa;b\n\U0001f600;c\n"}
 
 
 def nested(text, before, after, depth):
@@ -129,11 +138,13 @@ def main():
     source = pathlib.Path(__file__).resolve().parent.parent
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else source / "tests/fuzz/seeds"
     jsons, models_ = out / "tokenizer_json", out / "tokenizer_model"
-    for folder in (jsons, models_, out / "jsonl"):
+    for folder in (jsons, models_, out / "jsonl", out / "table"):
         folder.mkdir(parents=True, exist_ok=True)
     write_deep(out)
     for i, record in enumerate(RECORDS):
         (out / "jsonl" / f"{i}.jsonl").write_text(json.dumps(record))
+    for name, text in TABLES.items():
+        (out / "table" / name).write_bytes(text.encode("utf-16-le" if name == "wide" else "utf-8"))
     from sentencepiece import sentencepiece_model_pb2
     with tempfile.TemporaryDirectory() as folder:
         for kind in ("unigram", "bpe"):

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/data/read/dataset_splits.h"
 #include "hearth/data/read/dataset_tokenizer.h"
 #include "hearth/text/chat/builtin_template.h"
 
@@ -60,6 +61,39 @@ YamlNode wrapped(std::string key, YamlNode value) {
   return map;
 }
 
+std::map<std::string, std::string> role_names(const YamlNode& node) {
+  std::map<std::string, std::string> names;
+  if (node.kind == YamlNode::Kind::kNull) return names;
+  bool words = node.kind == YamlNode::Kind::kMap;
+  for (const auto& [role, name] : node.entries) {
+    words = words && name.kind == YamlNode::Kind::kScalar;
+    names[role] = name.scalar;
+  }
+  if (!words) {
+    throw UsageError(
+        node.where() +
+        ": data.fields.roles must be a map from the data's "
+        "roles to system, user, assistant or tool"
+    );
+  }
+  return names;
+}
+
+// Files called valid are not needed where data.valid says what is held out.
+void leave_out_held(std::vector<DataSource>& sources) {
+  std::vector<std::string> left_out;
+  std::erase_if(sources, [&](const DataSource& s) {
+    for (const auto& f : s.files) {
+      if (s.held_out) left_out.push_back(f.path);
+    }
+    return s.held_out;
+  });
+  if (left_out.empty()) return;
+  sources[0].remarks.push_back(
+      list_of_files(left_out) + " not read: data.valid says what is held out"
+  );
+}
+
 void add_missing(std::vector<std::string>& list, const char* word) {
   if (std::find(list.begin(), list.end(), word) == list.end()) {
     list.emplace_back(word);
@@ -75,6 +109,8 @@ void FieldNamesConfig::fields(FieldVisitor& v) {
   v("input", names.input, "field that follows the prompt; empty: none");
   v("messages", names.messages, "field with a chat");
   v("tools", names.tools, "field with tool schemas");
+  v("system", names.system, "field with a system message");
+  v("roles", roles, "roles by other names: {narrator: user}");
   v("chosen", names.chosen, "field with the preferred answer");
   v("rejected", names.rejected, "field with the other answer");
 }
@@ -132,6 +168,7 @@ std::vector<DataSource> data_sources(
   }
   if (config.synth) entries = {generated};
   auto sources = find_sources(entries.empty() ? config.mix : entries);
+  if (config.valid != DataConfig().valid) leave_out_held(sources);
   if (!is_share(config.valid)) {
     for (auto& source : find_sources({config.valid})) {
       source.held_out = true;
@@ -153,12 +190,21 @@ std::string arrangement(const DataConfig& config) {
 }
 
 bool holds_out(const DataConfig& config) {
-  return !is_share(config.valid) || parse_share(config.valid) > 0;
+  if (!is_share(config.valid) || parse_share(config.valid) > 0) return true;
+  try {
+    const auto sources = data_sources(config);
+    return std::any_of(sources.begin(), sources.end(), [](const auto& s) {
+      return s.held_out;
+    });
+  } catch (const Error&) {
+    return false;  // whoever reads the files says what is wrong with them
+  }
 }
 
 CacheSettings cache_settings(const DataConfig& config) {
   CacheSettings s;
   s.read.fields = config.names.names;
+  s.read.fields.roles = role_names(config.names.roles);
   s.read.separator = config.separator;
   s.read.on_bad_line = config.on_bad_line == "fatal" ? BadLinePolicy::kFatal
                                                      : BadLinePolicy::kSkip;

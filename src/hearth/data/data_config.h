@@ -17,6 +17,7 @@ namespace hearth::data {
 
 struct FieldNamesConfig {
   RecordFields names;
+  YamlNode roles;  // a map, from the data's names to a template's
   void fields(FieldVisitor& v);
 };
 

@@ -55,7 +55,8 @@ void check_recipe(const std::string& word) {
         "hearth data prepare finishes a cache; --data takes a folder of data"
     );
   }
-  for (const char* end : {".jsonl", ".txt", ".gz", ".zst", ".ndjson"}) {
+  for (const char* end :
+       {".jsonl", ".txt", ".gz", ".zst", ".ndjson", ".csv", ".tsv"}) {
     if (!word.ends_with(end)) continue;
     throw UsageError(
         fmt::format("{} must be a recipe, got a data file", word),
@@ -167,6 +168,7 @@ Inspected open_for_inspection(const Context& context, DataFlags& flags) {
   if (!cache) {
     const auto prepared = prepare_with_progress(context, recipe.data);
     sources = prepared.sources;
+    for (const auto& line : data::remarks_of(sources)) context.note(line);
     folder = prepared.cache;
     in.encoder = *prepared.encoder;
     in.drift = data::check_round_trip(
@@ -216,6 +218,9 @@ void cmd_data_prepare(Context& context, const std::vector<std::string>& words) {
   const auto prepared =
       prepare_with_progress(context, recipe.data, flags.force);
   const data::PrepareResult& result = prepared.result;
+  for (const auto& line : data::remarks_of(prepared.sources)) {
+    context.note(line);
+  }
   const double rate = megabytes_per_second(result);
   if (context.common.json) {
     context.json(

@@ -167,11 +167,14 @@ void cmd_tokenizer_train(
        .special_tokens = flags.specials,
        .pattern = flags.pattern}
   );
-  const std::string text = Training(
-                               trainer, data::find_sources(flags.files),
-                               static_cast<std::uint64_t>(flags.vocab)
-  )
-                               .run(flags.specials);
+  auto sources = data::find_sources(flags.files);
+  for (const auto& line : data::remarks_of(sources)) context.note(line);
+  std::erase_if(sources, [](const auto& s) { return s.held_out; });
+  const std::string text =
+      Training(
+          trainer, std::move(sources), static_cast<std::uint64_t>(flags.vocab)
+      )
+          .run(flags.specials);
   const auto tokenizer = text::Tokenizer::from_json(text, flags.output);
   const std::string config = flags.config_file();
   if (!config.empty()) {

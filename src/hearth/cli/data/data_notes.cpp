@@ -20,6 +20,16 @@ void tell_bad_lines(const data::CacheReport& r) {
   );
 }
 
+void tell_remarks(const data::CacheReport& r, const Context& context) {
+  for (const auto& remark : r.remarks()) {
+    if (remark.loss) {
+      log_warning("{}", remark.text);
+    } else {
+      context.note(remark.text);
+    }
+  }
+}
+
 void tell_overlong(const train::Session& s, const Context& context) {
   const auto report = data::find_overlong(*s.cache, s.train_loader());
   const std::string text =
@@ -34,6 +44,8 @@ void tell_overlong(const train::Session& s, const Context& context) {
 void tell_data(const train::Session& s, const Context& context) {
   const data::CacheReport& r = s.data.result.report;
   tell_bad_lines(r);
+  for (const auto& line : data::remarks_of(s.data.sources)) context.note(line);
+  tell_remarks(r, context);
   tell_overlong(s, context);
   if (r.untrained > 0) {
     log_warning(

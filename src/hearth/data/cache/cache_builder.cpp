@@ -67,7 +67,7 @@ io::TokenShardWriter& CacheBuilder::writer(
   if (w) return *w;
   bool spans = false;
   for (const auto& f : source.files) {
-    spans = spans || f.format == FileFormat::kJsonl;
+    spans = spans || f.format != FileFormat::kText;
   }
   names_[split] = fmt::format(
       "s{:03}-{}-{:05}.tok", journal_.source, split ? "valid" : "train",
@@ -94,6 +94,7 @@ void CacheBuilder::add(
   r.trained_tokens += d.trained();
   r.truncated += d.truncated;
   r.empty += d.ids.empty();
+  r.unread_tools += d.unread_tools;
   r.untrained += d.spans.empty() && !d.ids.empty();
   r.valid_documents += split;
   r.valid_tokens += split ? d.ids.size() : 0;
@@ -127,6 +128,7 @@ bool CacheBuilder::take(
   r.bytes += record.bytes;
   new_bytes_ += record.bytes;
   r.replaced_characters += record.replaced;
+  if (file.format != FileFormat::kText) count_form(record);
   const bool valid =
       source.held_out ||
       split_of(record.documents[0].hash, settings_.valid_share) ==
@@ -138,6 +140,18 @@ bool CacheBuilder::take(
     write_journal();
   }
   return settings_.limit == 0 || journal_.taken < settings_.limit;
+}
+
+void CacheBuilder::count_form(const EncodedRecord& record) {
+  CacheReport& r = journal_.report;
+  const auto [found, is_new] =
+      forms_.try_emplace({record.shape, record.present});
+  if (is_new) {
+    found->second = shapes_.at(record.shape).line(record.present);
+  }
+  if (!found->second.empty()) ++r.forms[found->second];
+  for (const auto& field : record.unused) r.add_unused(field);
+  r.empty_prompts += record.empty_prompt;
 }
 
 bool CacheBuilder::full() const {
@@ -214,8 +228,30 @@ void CacheBuilder::run() {
   finish();
 }
 
+// Nobody asks a model to answer nothing: the prompt has another name.
+void CacheBuilder::refuse_empty_prompts() const {
+  std::string fields;
+  for (const auto& [field, count] : journal_.report.unused) {
+    fields += fmt::format("{}\"{}\"", fields.empty() ? "" : ", ", field);
+  }
+  throw UsageError(
+      fmt::format(
+          "[data.prepare_cache] records must have a prompt, it is empty in all "
+          "{}{}",
+          journal_.report.records,
+          fields.empty() ? "" : "; they also have " + fields
+      ),
+      "data.fields={prompt: NAME} says where it is; text without a prompt is "
+      "data.fields={text: NAME}"
+  );
+}
+
 void CacheBuilder::finish() {
   CacheReport& r = journal_.report;
+  if (r.empty_prompts == r.records && r.records > 0) {
+    fs::remove(path(kJournalName));
+    refuse_empty_prompts();
+  }
   if (r.documents == 0) {
     // There is nothing to go on from.
     fs::remove(path(kJournalName));

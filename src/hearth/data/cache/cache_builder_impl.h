@@ -1,5 +1,6 @@
 #pragma once
 // Writes the shards of one cache, in order, from what the pipeline encodes.
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ class CacheBuilder {
         encoder_(encoder),
         options_(options),
         folder_(std::move(folder)),
-        key_(key) {
+        key_(key),
+        shapes_(record_shapes(settings.read.fields)) {
     journal_.key = key.hex();
     for (const auto& s : sources) {
       for (const auto& f : s.files) total_ += f.bytes;
@@ -48,6 +50,9 @@ class CacheBuilder {
   Journal journal_;
   std::unique_ptr<io::TokenShardWriter> writers_[2];
   std::string names_[2];
+  // The line of each form met, by its shape and the fields that were there.
+  std::vector<RecordShape> shapes_;
+  std::map<std::pair<std::size_t, std::uint32_t>, std::string> forms_;
   std::uint64_t total_ = 0, before_ = 0, new_bytes_ = 0;
 
   std::string path(const std::string& name) const {
@@ -67,10 +72,12 @@ class CacheBuilder {
       int split
   );
   io::TokenShardWriter& writer(const DataSource& source, int split);
+  void count_form(const EncodedRecord& record);
   bool full() const;
   void close_shards();
   void write_journal() const;
   void finish();
+  [[noreturn]] void refuse_empty_prompts() const;
 };
 
 }  // namespace hearth::data

@@ -12,6 +12,13 @@ ShardEntry shard_from_json(const Json& json);
 void hash_settings(ContentHash& hash, const CacheSettings& settings);
 void hash_sources(ContentHash& hash, const std::vector<DataSource>& sources);
 
+// The key that the version before this one gave to the same data and settings.
+Hash128 former_cache_key(
+    const std::vector<DataSource>& sources,
+    const CacheSettings& settings,
+    const ExampleEncoder& encoder
+);
+
 // Documents beyond the first of equal content, over all shards, in passes of
 // bounded memory.
 std::uint64_t count_duplicates(

@@ -11,7 +11,7 @@ namespace hearth::data {
 namespace {
 
 // Raised when the same input would give other shards than before.
-constexpr std::uint64_t kEncodingVersion = 1;
+constexpr std::uint64_t kEncodingVersion = 2;
 
 void add_file(ContentHash& hash, const DataFile& file) {
   const auto handle = FileHandle::open(file.path, O_RDONLY | O_CLOEXEC, "read");
@@ -36,6 +36,10 @@ void hash_settings(ContentHash& hash, const CacheSettings& s) {
     hash.field(*name);
   }
   if (!f.input.empty()) hash.field("input").field(f.input);
+  if (f.system != "system") hash.field("system").field(f.system);
+  for (const auto& [from, to] : f.roles) {
+    hash.field("role").field(from).field(to);
+  }
   // What a bad line does decides whether there are shards, not what is in
   // them.
   hash.field(r.max_line_bytes).field(r.max_text_bytes);
@@ -50,13 +54,16 @@ void hash_sources(ContentHash& hash, const std::vector<DataSource>& sources) {
   }
 }
 
-Hash128 cache_key(
+namespace {
+
+Hash128 cache_key_of(
+    std::uint64_t version,
     const std::vector<DataSource>& sources,
     const CacheSettings& settings,
     const ExampleEncoder& encoder
 ) {
   ContentHash hash;
-  hash.field("hearth token cache").field(kEncodingVersion);
+  hash.field("hearth token cache").field(version);
   const EncodeSettings& e = encoder.settings();
   hash.field(encoder.text().hash().hex());
   hash.field(encoder.chat() ? encoder.chat()->hash().hex() : std::string());
@@ -65,6 +72,24 @@ Hash128 cache_key(
   hash_settings(hash, settings);
   hash_sources(hash, sources);
   return hash.digest();
+}
+
+}  // namespace
+
+Hash128 cache_key(
+    const std::vector<DataSource>& sources,
+    const CacheSettings& settings,
+    const ExampleEncoder& encoder
+) {
+  return cache_key_of(kEncodingVersion, sources, settings, encoder);
+}
+
+Hash128 former_cache_key(
+    const std::vector<DataSource>& sources,
+    const CacheSettings& settings,
+    const ExampleEncoder& encoder
+) {
+  return cache_key_of(kEncodingVersion - 1, sources, settings, encoder);
 }
 
 }  // namespace hearth::data

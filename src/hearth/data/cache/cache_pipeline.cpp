@@ -84,11 +84,19 @@ void EncodePipeline::encode(
       e.problem = fmt::format("a line must fit {} bytes", read_.max_line_bytes);
       continue;
     }
+    if (!r.problem.empty()) {
+      e.problem = r.problem;
+      continue;
+    }
     const std::string_view bytes(raw.bytes.data() + r.begin, e.bytes);
     try {
       parser.parse(bytes, files_[out.file].format, record);
       encoder_.encode(record, e.documents);
       e.replaced = record.replaced;
+      e.shape = record.shape;
+      e.present = record.present;
+      e.empty_prompt = record.empty_prompt();
+      e.unused.swap(record.unused);
     } catch (const UsageError& error) {
       e.problem = error.what();
       e.documents.clear();

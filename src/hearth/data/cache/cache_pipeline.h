@@ -27,6 +27,11 @@ struct EncodedRecord {
   std::uint64_t line = 0, bytes = 0, replaced = 0;
   ReadPosition next;
   std::string problem;  // what is wrong with the line; empty when nothing is
+  // How it was read, as Record has it.
+  std::size_t shape = 0;
+  std::uint32_t present = 0;
+  bool empty_prompt = false;
+  std::vector<std::string> unused;
   std::vector<EncodedDocument> documents;
 };
 

@@ -11,6 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
 #include "hearth/data/cache/cache_builder_impl.h"
+#include "hearth/data/cache/cache_impl.h"
 
 namespace hearth::data {
 namespace {
@@ -18,15 +19,19 @@ namespace {
 namespace fs = std::filesystem;
 
 // Makes the folder ready for this key; true when it already holds the cache.
+// The same data as the version before this one read it is replaced.
 bool already_there(
     const std::string& folder,
     const std::string& key,
-    bool force
+    bool force,
+    const std::function<std::string()>& former_key
 ) {
   const fs::path manifest = fs::path(folder) / kManifestName;
   if (fs::exists(manifest)) {
     try {
-      if (TokenCache(folder).manifest().key == key) return true;
+      const std::string there = TokenCache(folder).manifest().key;
+      if (there == key) return true;
+      force = force || there == former_key();
     } catch (const Error&) {
       if (!force) throw;
     }
@@ -101,7 +106,10 @@ PrepareResult prepare_cache(
           ? (fs::path(env::cache_folder()) / "data" / key.hex()).string()
           : options.folder;
   const FileHandle lock = lock_folder(result.folder);
-  if (already_there(result.folder, key.hex(), options.force)) {
+  const auto former = [&] {
+    return former_cache_key(sources, settings, encoder).hex();
+  };
+  if (already_there(result.folder, key.hex(), options.force, former)) {
     result.reused = true;
     // A build that was killed between its last two writes leaves its journal.
     fs::remove(fs::path(result.folder) / kJournalName);

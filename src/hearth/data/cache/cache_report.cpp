@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/units.h"
+#include "hearth/data/read/dataset_shape.h"
 
 namespace hearth::data {
 namespace {
@@ -27,6 +28,18 @@ void counters(Report& r, Visit visit) {
   visit("untrained", r.untrained);
   visit("duplicates", r.duplicates);
   visit("longest", r.longest);
+}
+
+// Those that the reports of older caches do not have.
+template <class Report, class Visit>
+void newer_counters(Report& r, Visit visit) {
+  visit("empty_prompts", r.empty_prompts);
+  visit("unread_tools", r.unread_tools);
+}
+template <class Report, class Visit>
+void tables(Report& r, Visit visit) {
+  visit("forms", r.forms);
+  visit("unused", r.unused);
 }
 
 std::string share(std::uint64_t part, std::uint64_t whole) {
@@ -53,9 +66,58 @@ void CacheReport::add_bad_line(BadLine line) {
   }
 }
 
+void CacheReport::add_unused(const std::string& field) {
+  const bool room = unused.size() < kKeptNames || unused.contains(field);
+  ++unused[room ? field : "(others)"];
+}
+
+std::vector<CacheReport::Remark> CacheReport::remarks() const {
+  std::vector<Remark> out;
+  for (const auto& [form, count] : forms) {
+    out.push_back({fmt::format("{} ({} of {} records)", form, count, records)});
+  }
+  // What sounds like a part of an example is a loss, an id is none.
+  std::string lost, other;
+  for (const auto& [field, count] : unused) {
+    std::string& list = is_known_field(field) ? lost : other;
+    list += fmt::format(
+        "{}\"{}\" ({})", list.empty() ? "" : ", ", field.substr(0, 40), count
+    );
+  }
+  if (!lost.empty()) {
+    out.push_back(
+        {"fields that are not used: " + lost +
+             "; data.fields names what is to be read",
+         true}
+    );
+  }
+  if (!other.empty()) out.push_back({"fields that are not used: " + other});
+  if (empty_prompts > 0) {
+    out.push_back(
+        {fmt::format("{} of {} prompts are empty", empty_prompts, records),
+         true}
+    );
+  }
+  if (unread_tools > 0) {
+    out.push_back(
+        {fmt::format(
+             "{} documents have tools, which the chat template does not read: "
+             "data.template=chatml does",
+             unread_tools
+         ),
+         true}
+    );
+  }
+  return out;
+}
+
 Json CacheReport::to_json() const {
   Json json = Json::object();
   counters(*this, [&](const char* name, std::uint64_t v) { json[name] = v; });
+  newer_counters(*this, [&](const char* name, std::uint64_t v) {
+    json[name] = v;
+  });
+  tables(*this, [&](const char* name, const auto& t) { json[name] = t; });
   json["lengths"] = lengths;
   Json lines = Json::array();
   for (const auto& l : first_bad_lines) {
@@ -69,6 +131,12 @@ CacheReport CacheReport::from_json(const Json& json) {
   CacheReport r;
   counters(r, [&](const char* name, std::uint64_t& v) {
     v = json.at(name).get<std::uint64_t>();
+  });
+  newer_counters(r, [&](const char* name, std::uint64_t& v) {
+    v = json.value(name, std::uint64_t{0});
+  });
+  tables(r, [&](const char* name, auto& t) {
+    if (json.contains(name)) json.at(name).get_to(t);
   });
   r.lengths = json.at("lengths").get<decltype(r.lengths)>();
   for (const auto& l : json.at("first_bad_lines")) {
@@ -97,6 +165,7 @@ std::string CacheReport::to_text() const {
     line("bad UTF-8", fmt::format("{} replaced", replaced_characters));
   }
   if (bad_lines) line("bad lines", fmt::format("{} skipped", bad_lines));
+  for (const auto& r : remarks()) line(r.loss ? "not used" : "read", r.text);
   for (const auto& b : first_bad_lines) {
     out += fmt::format("    {}:{}: {}\n", b.file, b.line, b.what);
   }

@@ -2,7 +2,10 @@
 // What a dataset is made of: files, how their records are read, and which
 // split a record belongs to. Nothing here knows tokens.
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hearth/base/hash.h"
@@ -11,14 +14,17 @@ namespace hearth::data {
 
 enum class BadLinePolicy { kSkip, kFatal };
 
-// Names of the fields that a JSONL record is read from.
+// Names of the fields that a record is read from; an empty one is not read.
+// Forms with other names are known too (dataset_shape.h), after these.
 struct RecordFields {
   std::string text = "text";
   std::string prompt = "prompt", completion = "completion";
   std::string
       input;  // what the prompt is about, after it; empty: no such field
   std::string messages = "messages", tools = "tools";
+  std::string system = "system";  // a system message before the prompt
   std::string chosen = "chosen", rejected = "rejected";
+  std::map<std::string, std::string> roles;  // the data's, to a template's
 };
 
 struct ReadSettings {
@@ -31,7 +37,11 @@ struct ReadSettings {
   std::size_t max_text_bytes = std::size_t{1} << 20;
 };
 
-enum class FileFormat { kText, kJsonl };
+enum class FileFormat {
+  kText,
+  kJsonl,
+  kTable,  // CSV, TSV
+};
 
 struct DataFile {
   std::string path;
@@ -45,12 +55,29 @@ struct DataSource {
   double weight = 0;  // share of the tokens seen; 0 for all: as they come
   std::vector<DataFile> files;
   bool held_out = false;  // all of it is validation, whatever its hashes
+  // What of its files is not read, and why: a line for each reason.
+  std::vector<std::string> remarks;
 };
 
 // "PATH", "PATH:WEIGHT"; PATH is a file, a folder (searched in depth, sorted)
 // or a glob (* ? and ** over folders). Throws UsageError when nothing matches
-// or a format is unknown. Either every entry has a weight or none.
+// or a format is unknown. Either every entry has a weight or none. A folder
+// with files called train and valid or test is cut into these splits: valid is
+// a held-out source of its own, after all others, and test is not read.
 std::vector<DataSource> find_sources(const std::vector<std::string>& entries);
+
+// What is not read of all of them, for people: a line each.
+std::vector<std::string> remarks_of(const std::vector<DataSource>& sources);
+
+// Whether a file's name ends so, seen through .gz and .zst.
+bool is_called(
+    std::string_view path,
+    std::initializer_list<std::string_view> ends
+);
+
+// The part of a data set that a file's name, or its folder's, says it is.
+enum class FileSplit { kNone, kTrain, kValid, kTest };
+FileSplit split_of_file(std::string_view path);
 
 // Whether a name matches a glob: * and ? stay inside one folder, ** does not.
 bool glob_match(std::string_view pattern, std::string_view path);

@@ -3,19 +3,30 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
+#include "hearth/data/read/dataset_chat.h"
 
 namespace hearth::data {
 namespace {
 
-Json message(const char* role, const std::string& content) {
-  Json m = Json::object();
-  m["role"] = role;
-  m["content"] = content;
-  return m;
+Json dialogue(const Record& record, const std::string& answer) {
+  Json messages = Json::array(
+      {chat_message("user", record.prompt), chat_message("assistant", answer)}
+  );
+  add_system(messages, record.system);
+  return messages;
 }
 
-Json dialogue(const std::string& prompt, const std::string& answer) {
-  return Json::array({message("user", prompt), message("assistant", answer)});
+// What comes before an answer, where no template says how.
+std::string plain_prompt(const Record& record) {
+  if (record.system.empty()) return record.prompt;
+  return record.system + "\n\n" + record.prompt;
+}
+
+bool has_calls(const Json& messages) {
+  return std::any_of(messages.begin(), messages.end(), [](const Json& m) {
+    const auto calls = m.find("tool_calls");
+    return calls != m.end() && !calls->empty();
+  });
 }
 
 bool wants_training(const Json& messages, std::size_t index) {
@@ -82,8 +93,8 @@ void ExampleEncoder::encode(
       break;
     case Kind::kCompletion:
       out.push_back(
-          templated ? chat(dialogue(record.prompt, record.completion), nullptr)
-                    : completion(record.prompt, record.completion)
+          templated ? chat(dialogue(record, record.completion), nullptr)
+                    : completion(plain_prompt(record), record.completion)
       );
       break;
     case Kind::kChat:
@@ -94,11 +105,11 @@ void ExampleEncoder::encode(
         out.push_back(chat(record.chosen_messages, record.tools));
         out.push_back(chat(record.rejected_messages, record.tools));
       } else if (templated) {
-        out.push_back(chat(dialogue(record.prompt, record.chosen), nullptr));
-        out.push_back(chat(dialogue(record.prompt, record.rejected), nullptr));
+        out.push_back(chat(dialogue(record, record.chosen), nullptr));
+        out.push_back(chat(dialogue(record, record.rejected), nullptr));
       } else {
-        out.push_back(completion(record.prompt, record.chosen));
-        out.push_back(completion(record.prompt, record.rejected));
+        out.push_back(completion(plain_prompt(record), record.chosen));
+        out.push_back(completion(plain_prompt(record), record.rejected));
       }
       break;
   }
@@ -139,6 +150,12 @@ EncodedDocument ExampleEncoder::chat(
   if (!chat_) {
     throw FormatError("messages need a chat template, and there is none");
   }
+  if (has_calls(messages) && !chat_->reads("tool_calls")) {
+    throw FormatError(
+        "the chat template writes no tool calls, and the message has some: "
+        "data.template=chatml does, or a template of the model for tools"
+    );
+  }
   RenderedChat chat = chat_->render(without_train(messages), tools);
   check_turns(chat);
   // From here on the turns are the ones that carry loss.
@@ -150,6 +167,7 @@ EncodedDocument ExampleEncoder::chat(
   });
   if (settings_.mask == MaskMode::kAll) chat.turns = {{0, chat.text.size(), 0}};
   EncodedDocument d;
+  d.unread_tools = !tools.empty() && !chat_->reads("tools");
   std::vector<std::size_t> begins;
   if (!text_->encode_placed(chat.text, d.ids, begins)) {
     encode_parts(chat, d);

@@ -69,6 +69,8 @@ class ChatRenderer {
   ) const = 0;
   virtual Hash128 hash() const = 0;
   virtual std::string path() const { return {}; }
+  // Whether the template reads this variable or key of a message.
+  virtual bool reads(std::string_view) const { return true; }
 };
 
 // Which tokens carry loss.
@@ -90,6 +92,7 @@ struct EncodedDocument {
   std::vector<io::TokenSpan> spans;
   std::uint64_t hash = 0;  // of the record's content
   bool truncated = false;
+  bool unread_tools = false;      // which the template does not read
   std::uint64_t trained() const;  // tokens that carry loss
 };
 

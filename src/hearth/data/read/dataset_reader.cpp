@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "hearth/base/error.h"
+#include "hearth/data/read/dataset_array.h"
+#include "hearth/data/read/dataset_table.h"
 
 namespace hearth::data {
 namespace {
@@ -12,6 +16,8 @@ constexpr std::size_t kBlock = std::size_t{256} << 10;
 // A chunk is closed at this size, or before when the buffer runs dry.
 constexpr std::size_t kChunk = std::size_t{512} << 10;
 constexpr std::size_t kChunkRecords = 4096;
+// What a file is shows in this much of it.
+constexpr std::size_t kBeginning = std::size_t{64} << 10;
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -19,22 +25,6 @@ constexpr std::string_view kSpace = " \t\r\n";
 
 bool blank(std::string_view text) {
   return text.find_first_not_of(kSpace) == std::string_view::npos;
-}
-
-bool begins_an_array(const std::string& path) {
-  const auto stream = open_stream(path);
-  std::string text;
-  char block[4096];
-  while (const auto got = stream->read(block)) {
-    text.append(block, got);
-    std::string_view rest = text;
-    if (rest.starts_with(kByteOrderMark)) {
-      rest.remove_prefix(kByteOrderMark.size());
-    }
-    if (!blank(rest)) return rest[rest.find_first_not_of(kSpace)] == '[';
-    if (text.size() > kBlock) return false;
-  }
-  return false;
 }
 
 // Where the JSON value at `at` ends, strings and nesting seen; npos when that
@@ -85,9 +75,48 @@ RecordReader::RecordReader(
     : settings_(settings),
       path_(file.path),
       format_(file.format),
-      array_(format_ == FileFormat::kJsonl && begins_an_array(path_)),
       stream_(open_stream(path_, from.offset)),
-      position_(from) {}
+      position_(from) {
+  if (format_ == FileFormat::kTable) read_columns();
+  if (format_ != FileFormat::kJsonl) return;
+  const std::string text = beginning();
+  array_ = list_of_records(text, settings.fields);
+  member_ = array_ && text.find('{') < *array_;
+}
+
+// As much of the file as tells what it is.
+std::string RecordReader::beginning() const {
+  const auto stream = open_stream(path_);
+  std::string text(kBeginning, 0);
+  std::size_t have = 0;
+  while (have < text.size()) {
+    const auto got = stream->read({text.data() + have, text.size() - have});
+    if (got == 0) break;
+    have += got;
+  }
+  text.resize(have);
+  return text;
+}
+
+void RecordReader::read_columns() {
+  const std::string text = beginning();
+  std::string_view rest = text;
+  if (rest.starts_with(kByteOrderMark)) {
+    rest.remove_prefix(kByteOrderMark.size());
+  }
+  const bool tabs = is_called(path_, {".tsv", ".tab"});
+  if (tabs) separator_ = '\t';
+  const auto end = row_end(rest, 0, separator_);
+  if (end == std::string_view::npos && text.size() == kBeginning) {
+    throw FormatError::at(
+        path_, 1, "a table's first row must name its columns"
+    );
+  }
+  rest = rest.substr(0, end);
+  if (!tabs) separator_ = find_separator(rest);
+  if (rest.ends_with('\r')) rest.remove_suffix(1);
+  columns_ = row_fields(rest, separator_);
+}
 
 bool RecordReader::fill() {
   if (at_end_) return false;
@@ -103,6 +132,7 @@ bool RecordReader::fill() {
 
 bool RecordReader::cut(std::size_t& searched, Cut& out) {
   if (array_) return cut_item(out);
+  if (format_ == FileFormat::kTable) return cut_row(out);
   return format_ == FileFormat::kJsonl ? cut_line(searched, out)
                                        : cut_text(searched, out);
 }
@@ -116,6 +146,16 @@ bool RecordReader::cut_line(std::size_t& searched, Cut& out) const {
   searched = buffer_.size() - begin_;
   out = {begin_, buffer_.size(), buffer_.size()};
   return at_end_ && searched > 0;
+}
+
+bool RecordReader::cut_row(Cut& out) const {
+  const auto newline = row_end(buffer_, begin_, separator_);
+  if (newline != std::string::npos) {
+    out = {begin_, newline, newline + 1};
+    return true;
+  }
+  out = {begin_, buffer_.size(), buffer_.size()};
+  return at_end_ && begin_ < buffer_.size();
 }
 
 bool RecordReader::cut_text(std::size_t& searched, Cut& out) const {
@@ -159,8 +199,8 @@ bool RecordReader::cut_item(Cut& out) {
   const auto token = [&](std::size_t from) {
     return std::min(all.find_first_not_of(kSpace, from), all.size());
   };
-  const bool mark = first && all.substr(begin_).starts_with(kByteOrderMark);
-  std::size_t at = token(begin_ + (mark ? kByteOrderMark.size() : 0));
+  if (first && all.size() - begin_ <= *array_) return false;
+  std::size_t at = token(begin_ + (first ? *array_ : 0));
   bool closes = !first && at < all.size() && all[at] == ']';
   if (!closes && at < all.size()) {
     if (all[at] != (first ? '[' : ',')) {
@@ -180,12 +220,15 @@ bool RecordReader::cut_item(Cut& out) {
   return true;
 }
 
-// What follows the array must be blank, to the end of the file.
+// What follows the list is judged to the end of the file.
 bool RecordReader::close_array(std::size_t at, Cut& out) {
-  if (at < buffer_.size()) broken_array(at, "nothing may follow the array");
-  out = {at, at, at};
-  closed_ = at_end_;
-  return closed_;
+  if (!at_end_ && buffer_.size() - at < kBlock) return false;
+  const std::string_view rest = std::string_view(buffer_).substr(at);
+  const std::string wrong = wrong_after_list(rest, member_);
+  if (!wrong.empty()) broken_array(at, wrong.c_str());
+  out = {buffer_.size(), buffer_.size(), buffer_.size()};
+  closed_ = true;
+  return true;
 }
 
 void RecordReader::take(const Cut& cut, RawChunk& chunk) {
@@ -197,8 +240,9 @@ void RecordReader::take(const Cut& cut, RawChunk& chunk) {
   record.line = position_.line;
   record.line += std::count(before.begin(), before.end(), '\n');
   record.too_long =
-      format_ == FileFormat::kJsonl && text.size() > settings_.max_line_bytes;
-  if (position_.offset == 0 && text.starts_with(kByteOrderMark)) {
+      format_ != FileFormat::kText && text.size() > settings_.max_line_bytes;
+  const bool first = position_.offset == 0;
+  if (first && text.starts_with(kByteOrderMark)) {
     text.remove_prefix(kByteOrderMark.size());
   }
   position_.offset += all.size();
@@ -209,9 +253,30 @@ void RecordReader::take(const Cut& cut, RawChunk& chunk) {
   }
   while (text.ends_with('\r') || text.ends_with('\n')) text.remove_suffix(1);
   if (!record.too_long && blank(text)) return;
+  // A table's first row only names its columns.
+  if (first && format_ == FileFormat::kTable) return;
   record.next = position_;
-  record.begin = static_cast<std::uint32_t>(chunk.bytes.size());
-  if (!record.too_long) chunk.bytes.append(text);
+  put(text, record, chunk);
+}
+
+void RecordReader::put(
+    std::string_view text,
+    RawRecord& record,
+    RawChunk& chunk
+) const {
+  const std::size_t begin = chunk.bytes.size();
+  record.begin = record.end = static_cast<std::uint32_t>(begin);
+  if (format_ == FileFormat::kTable && !record.too_long) {
+    const auto fields = row_fields(text, separator_);
+    if (!append_row(columns_, fields, chunk.bytes)) {
+      record.problem = fmt::format(
+          "a row must have {} fields, as the first row has, it has {}",
+          columns_.size(), fields.size()
+      );
+    }
+  } else if (!record.too_long) {
+    chunk.bytes.append(text);
+  }
   record.end = static_cast<std::uint32_t>(chunk.bytes.size());
   chunk.records.push_back(record);
 }
@@ -248,9 +313,12 @@ bool RecordReader::next(RawChunk& chunk) {
     if (cut(searched, found)) {
       take(found, chunk);
       searched = 0;
-    } else if (format_ == FileFormat::kJsonl &&
+    } else if (format_ != FileFormat::kText &&
                buffer_.size() - begin_ > settings_.max_line_bytes) {
       if (array_) broken_array(begin_, "a record of an array is too long");
+      if (format_ == FileFormat::kTable) {
+        broken_array(begin_, "a row is too long: is a quote left open?");
+      }
       skip_long_line(chunk);
       searched = 0;
     } else if (!chunk.records.empty()) {

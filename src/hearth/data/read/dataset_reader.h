@@ -1,12 +1,13 @@
 #pragma once
-// Cuts a file into records: lines of JSONL, items of a JSON array, documents of
-// plain text. Reading is sequential and cheap; what is inside a record is left
-// to whoever gets it.
+// Cuts a file into records: lines of JSONL, items of a JSON array, rows of a
+// table (which become lines of JSON), documents of plain text. Reading is
+// sequential and cheap; what is inside a record is left to whoever gets it.
 //
 // Where a record ends depends on where it begins and on the file, never on
 // buffer sizes, so reading can stop after any record and go on from there.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct RawRecord {
   std::uint64_t line = 0;            // where it starts
   ReadPosition next;                 // where the one after it starts
   bool too_long = false;             // its bytes were dropped
+  std::string problem;               // why it is none; empty: it is one
+
+  bool readable() const { return !too_long && problem.empty(); }
 };
 
 // Some records in a row, with the bytes they lie in.
@@ -53,22 +57,32 @@ class RecordReader {
   const ReadSettings& settings_;
   std::string path_;
   FileFormat format_;
-  bool array_ = false;  // JSON whose first character is a bracket
+  // Of JSON that is one list of records: where the list begins, and whether it
+  // is a member of an object.
+  std::optional<std::size_t> array_;
+  bool member_ = false;
+  // Of a table.
+  char separator_ = ',';
+  std::vector<std::string> columns_;
   std::unique_ptr<ByteStream> stream_;
   std::string buffer_;
   std::size_t begin_ = 0;  // of what is not cut yet
   ReadPosition position_;
   bool at_end_ = false, closed_ = false;
 
+  std::string beginning() const;
+  void read_columns();
   bool fill();
   bool cut(std::size_t& searched, Cut& out);
   bool cut_line(std::size_t& searched, Cut& out) const;
+  bool cut_row(Cut& out) const;
   bool cut_text(std::size_t& searched, Cut& out) const;
   bool cut_item(Cut& out);
   bool close_array(std::size_t at, Cut& out);
   [[noreturn]] void broken_array(std::size_t at, const char* what) const;
   void skip_long_line(RawChunk& chunk);
   void take(const Cut& cut, RawChunk& chunk);
+  void put(std::string_view text, RawRecord& record, RawChunk& chunk) const;
 };
 
 }  // namespace hearth::data

@@ -1,9 +1,12 @@
 #include "hearth/data/read/dataset_record.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/text/json_cursor.h"
+#include "hearth/data/read/dataset_chat.h"
+#include "hearth/data/read/dataset_match.h"
 #include "hearth/text/tokenizer/utf8.h"
 
 namespace hearth::data {
@@ -19,148 +22,198 @@ std::size_t count_replacements(std::string_view text) {
   return count;
 }
 
-// Which members a line had, and as what.
-struct Found {
-  bool text = false, prompt = false, completion = false, messages = false;
-  bool chosen = false, rejected = false, input = false;
-};
-
-class LineReader {
- public:
-  LineReader(std::string_view line, const RecordFields& fields, Record& out)
-      : cursor_(line), fields_(fields), out_(out) {}
-
-  Found read() {
-    if (cursor_.peek() == '[') {
-      cursor_.fail(
-          "a line must hold one JSON object, got an array (write its items "
-          "one a line: jq -c '.[]')"
-      );
-    }
-    std::string key;
-    for (cursor_.begin_object(); cursor_.next_key(key);) member(key);
-    cursor_.end();
-    out_.replaced += cursor_.replaced();
-    return found_;
-  }
-
- private:
-  void member(std::string_view key) {
-    const auto& f = fields_;
-    if (key == f.text) return text(f.text, out_.text, found_.text);
-    if (key == f.prompt) return text(f.prompt, out_.prompt, found_.prompt);
-    if (!f.input.empty() && key == f.input) {
-      return text(f.input, out_.input, found_.input);
-    }
-    if (key == f.completion) {
-      return text(f.completion, out_.completion, found_.completion);
-    }
-    if (key == f.messages)
-      return chat(f.messages, out_.messages, found_.messages);
-    if (key == f.chosen) {
-      return either(f.chosen, out_.chosen, out_.chosen_messages, found_.chosen);
-    }
-    if (key == f.rejected) {
-      return either(
-          f.rejected, out_.rejected, out_.rejected_messages, found_.rejected
-      );
-    }
-    if (key == f.tools && cursor_.peek() == '[') {
-      out_.tools = cursor_.value();
-      return;
-    }
-    cursor_.skip();
-  }
-
-  // A member that is null counts as absent.
-  bool absent() {
-    if (cursor_.peek() != 'n') return false;
-    cursor_.skip();
-    return true;
-  }
-  void text(const std::string& name, std::string& out, bool& found) {
-    if (absent()) return;
-    if (cursor_.peek() != '"') {
-      cursor_.fail(fmt::format("\"{}\" must be a string", name));
-    }
-    out.clear();
-    cursor_.read_string(out);
-    found = true;
-  }
-  void chat(const std::string& name, Json& out, bool& found) {
-    if (absent()) return;
-    if (cursor_.peek() != '[') {
-      cursor_.fail(fmt::format("\"{}\" must be a list of messages", name));
-    }
-    out = cursor_.value();
-    check_chat(name, out);
-    found = true;
-  }
-  void either(
-      const std::string& name,
-      std::string& text_out,
-      Json& chat_out,
-      bool& found
-  ) {
-    if (cursor_.peek() == '[') return chat(name, chat_out, found);
-    text(name, text_out, found);
-  }
-  void check_chat(const std::string& name, const Json& chat) const {
-    if (chat.empty()) {
-      cursor_.fail(fmt::format("\"{}\" must have a message", name));
-    }
-    for (const auto& message : chat) {
-      const auto role =
-          message.is_object() ? message.find("role") : message.end();
-      if (!message.is_object() || role == message.end() || !role->is_string()) {
-        cursor_.fail(
-            fmt::format("each of \"{}\" must be an object with a role", name)
-        );
-      }
-    }
-  }
-
-  text::JsonCursor cursor_;
-  const RecordFields& fields_;
-  Record& out_;
-  Found found_;
-};
-
-Record::Kind kind_of(
-    const Found& found,
-    const Record& r,
-    const RecordFields& f
-) {
-  if (found.messages) return Record::Kind::kChat;
-  if (found.chosen && found.rejected) {
-    if (r.chosen_messages.is_null() != r.rejected_messages.is_null()) {
-      throw FormatError(
-          fmt::format(
-              "\"{}\" and \"{}\" must both be text or both be messages",
-              f.chosen, f.rejected
-          )
-      );
-    }
-    return Record::Kind::kPreference;
-  }
-  if (found.prompt && found.completion) return Record::Kind::kCompletion;
-  if (found.text) return Record::Kind::kText;
+// Of a text, one byte in ten may be wrong, not more: an image or a program is
+// no text, and letters of another encoding would be learned as U+FFFD.
+void refuse_binary(std::string_view text, std::size_t replaced) {
+  const auto wrong = static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) {
+        const auto byte = static_cast<unsigned char>(c);
+        return byte < 0x20 && c != '\n' && c != '\t' && c != '\r' &&
+               c != '\f' && c != '\x1b';
+      })
+  );
+  if ((wrong + replaced) * 10 <= text.size()) return;
   throw FormatError(
       fmt::format(
-          "a record must have \"{}\", \"{}\" and \"{}\", \"{}\", or \"{}\" and "
-          "\"{}\"",
-          f.text, f.prompt, f.completion, f.messages, f.chosen, f.rejected
+          "this is no text in UTF-8: {} of {} bytes are not (iconv -f LATIN1 "
+          "-t UTF-8 turns other encodings into it)",
+          wrong + replaced, text.size()
       )
   );
 }
 
+bool blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// How much of two texts is a prompt they share: what they begin with alike, up
+// to the last border between words.
+std::size_t shared_prompt(std::string_view a, std::string_view b) {
+  const auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  auto at = static_cast<std::size_t>(ends.first - a.begin());
+  const auto space = [&](std::size_t i) { return a[i] == ' ' || a[i] == '\n'; };
+  while (at > 0 && (at == a.size() || at == b.size() || !space(at))) --at;
+  return at;
+}
+
 }  // namespace
 
+// One line, and the record that its shape makes of it.
+class RecordParser::Line {
+ public:
+  explicit Line(const RecordFields& names) : fields_(names) {}
+
+  void parse(std::string_view line, Record& out) {
+    fields_.read(line);
+    out.replaced += fields_.replaced();
+    out.shape = fields_.shape();
+    out.present = fields_.present();
+    build(out);
+    out.unused = fields_.unused();
+  }
+
+ private:
+  using Given = ShapedLine::Given;
+  ShapedLine fields_;
+
+  std::string prompt_text() {
+    std::string prompt = fields_.text(FieldUse::kPrompt);
+    const std::string input = fields_.text(FieldUse::kInput);
+    if (!input.empty()) prompt += "\n\n" + input;
+    return prompt;
+  }
+  // What comes before an answer, as messages without loss.
+  Json context() {
+    const Given prompt = fields_.given(FieldUse::kPrompt);
+    if (!prompt.there) return Json::array();
+    Json messages = fields_.is_text(prompt)
+                        ? Json::array({chat_message("user", prompt_text())})
+                        : fields_.chat(prompt);
+    without_loss(messages);
+    return messages;
+  }
+
+  void build(Record& r) {
+    r.tools = fields_.tools();
+    r.system = fields_.text(FieldUse::kSystem);
+    if (fields_.given(FieldUse::kLabel).there) {
+      throw FormatError(
+          "\"label\" says whether the completion is wanted (KTO), and no "
+          "objective learns from that yet: keep the wanted records, without "
+          "the label, or make pairs of chosen and rejected"
+      );
+    }
+    if (fields_.given(FieldUse::kRequest).there) return build_request(r);
+    if (fields_.given(FieldUse::kChosen).there) return build_pair(r, context());
+    if (const Given g = fields_.given(FieldUse::kChat); g.there) {
+      r.kind = Record::Kind::kChat;
+      r.messages = fields_.chat(g);
+      add_system(r.messages, r.system);
+    } else if (const Given t = fields_.given(FieldUse::kText); t.there) {
+      r.kind = Record::Kind::kText;
+      r.text = fields_.text(t);
+    } else {
+      build_completion(r);
+    }
+    if (r.kind != Record::Kind::kCompletion) r.system.clear();
+  }
+
+  void build_completion(Record& r) {
+    const Given prompt = fields_.given(FieldUse::kPrompt);
+    const Given completion = fields_.given(FieldUse::kCompletion);
+    if (fields_.is_text(prompt) && fields_.is_text(completion) &&
+        r.tools.empty()) {
+      r.kind = Record::Kind::kCompletion;
+      r.prompt = prompt_text();
+      r.completion = fields_.text(completion);
+      return;
+    }
+    r.kind = Record::Kind::kChat;
+    r.messages = context();
+    for (auto& m : fields_.chat_or_text(completion, "assistant")) {
+      r.messages.push_back(std::move(m));
+    }
+    add_system(r.messages, r.system);
+  }
+
+  // A prompt as messages goes before each answer, but for answers that are
+  // whole chats already.
+  void build_pair(Record& r, const Json& prompt) {
+    const Given chosen = fields_.given(FieldUse::kChosen);
+    const Given rejected = fields_.given(FieldUse::kRejected);
+    r.kind = Record::Kind::kPreference;
+    const bool texts = fields_.is_text(chosen) && fields_.is_text(rejected);
+    if (fields_.is_text(chosen) != fields_.is_text(rejected)) {
+      throw FormatError(
+          fmt::format(
+              "\"{}\" and \"{}\" must both be text or both be messages",
+              chosen.name, rejected.name
+          )
+      );
+    }
+    const Given asked = fields_.given(FieldUse::kPrompt);
+    if (texts && r.tools.empty() &&
+        (asked.there ? fields_.is_text(asked) : prompt.empty())) {
+      r.chosen = fields_.text(chosen);
+      r.rejected = fields_.text(rejected);
+      r.prompt = prompt_text();
+      if (!asked.there) split_prompt(r);
+      return;
+    }
+    r.chosen_messages = answered(prompt, chosen);
+    r.rejected_messages = answered(prompt, rejected);
+    add_system(r.chosen_messages, r.system);
+    add_system(r.rejected_messages, r.system);
+    r.system.clear();
+  }
+  static void split_prompt(Record& r) {
+    const std::size_t shared = shared_prompt(r.chosen, r.rejected);
+    r.prompt = r.chosen.substr(0, shared);
+    r.chosen.erase(0, shared);
+    r.rejected.erase(0, shared);
+  }
+  Json answered(const Json& prompt, const Given& answer) {
+    Json answers = fields_.chat_or_text(answer, "assistant");
+    const bool whole =
+        std::any_of(answers.begin(), answers.end(), [](const Json& m) {
+          return m["role"] == "user";
+        });
+    if (whole) return answers;
+    Json messages = prompt;
+    for (auto& m : answers) messages.push_back(std::move(m));
+    return messages;
+  }
+
+  // OpenAI's preferences: {"input": {"messages": [...], "tools": [...]}}.
+  void build_request(Record& r) {
+    const Given g = fields_.given(FieldUse::kRequest);
+    Json request = fields_.json(g);
+    if (!request.contains("messages") || !request["messages"].is_array()) {
+      fields_.fail(g, "must be an object with messages");
+    }
+    if (request.contains("tools") && !request["tools"].is_null()) {
+      r.tools = read_tools(std::move(request["tools"]), "tools");
+    }
+    Json prompt = read_chat(
+        std::move(request["messages"]), fields_.names().roles, "messages"
+    );
+    without_loss(prompt);
+    build_pair(r, prompt);
+  }
+};
+
 void Record::clear() {
-  text.clear(), prompt.clear(), completion.clear(), input.clear();
-  chosen.clear(), rejected.clear();
+  text.clear(), prompt.clear(), completion.clear(), system.clear();
+  chosen.clear(), rejected.clear(), unused.clear();
   messages = tools = chosen_messages = rejected_messages = nullptr;
-  replaced = 0;
+  replaced = shape = present = 0;
+}
+
+bool Record::empty_prompt() const {
+  const bool prompted =
+      kind == Kind::kCompletion ||
+      (kind == Kind::kPreference && chosen_messages.is_null());
+  return prompted && blank(prompt) && blank(system);
 }
 
 std::uint64_t Record::content_hash() const {
@@ -173,8 +226,14 @@ std::uint64_t Record::content_hash() const {
        {&messages, &tools, &chosen_messages, &rejected_messages}) {
     hash.field(part->is_null() ? std::string() : to_json_line(*part));
   }
+  if (!system.empty()) hash.field("system").field(system);
   return hash.digest().low;
 }
+
+RecordParser::RecordParser(const ReadSettings& settings)
+    : line_(std::make_unique<Line>(settings.fields)) {}
+
+RecordParser::~RecordParser() = default;
 
 void RecordParser::parse(
     std::string_view bytes,
@@ -190,23 +249,11 @@ void RecordParser::parse(
   }
   if (format == FileFormat::kText) {
     out.kind = Record::Kind::kText;
+    refuse_binary(bytes, out.replaced);
     out.text = bytes;
     return;
   }
-  const Found found = LineReader(bytes, settings_.fields, out).read();
-  out.kind = kind_of(found, out, settings_.fields);
-  if (!out.input.empty()) out.prompt += "\n\n" + out.input;
-  // A member that the kind does not use must not reach the hash.
-  if (out.kind != Record::Kind::kText) out.text.clear();
-  if (out.kind == Record::Kind::kText || out.kind == Record::Kind::kChat) {
-    out.prompt.clear(), out.completion.clear();
-  }
-  if (out.kind != Record::Kind::kPreference) {
-    out.chosen.clear(), out.rejected.clear();
-    out.chosen_messages = out.rejected_messages = nullptr;
-  } else {
-    out.completion.clear();
-  }
+  line_->parse(bytes, out);
 }
 
 }  // namespace hearth::data

@@ -12,6 +12,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/file_handle.h"
+#include "hearth/data/read/dataset_utf16.h"
 
 namespace hearth::data {
 namespace {
@@ -128,6 +129,11 @@ class ZstdStream : public CompressedStream {
   bool flushing_ = false;
 };
 
+bool is_utf16(std::span<const unsigned char> first) {
+  return (first[0] == 0xff && first[1] == 0xfe) ||
+         (first[0] == 0xfe && first[1] == 0xff);
+}
+
 void skip(ByteStream& stream, std::uint64_t bytes) {
   std::vector<char> sink(std::size_t{256} << 10);
   while (bytes > 0) {
@@ -157,9 +163,12 @@ std::unique_ptr<ByteStream> open_stream(
     throw FormatError::at(
         path, 0, "the name says gzip or zstd, the bytes are neither"
     );
+  } else if (is_utf16(magic)) {
+    stream = std::make_unique<PlainStream>(std::move(file), 0);
   } else {
     return std::make_unique<PlainStream>(std::move(file), offset);
   }
+  stream = read_as_utf8(std::move(stream));
   skip(*stream, offset);
   return stream;
 }

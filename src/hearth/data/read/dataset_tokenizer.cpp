@@ -136,6 +136,9 @@ class TemplateRenderer : public ChatRenderer {
   }
   Hash128 hash() const override { return hash_; }
   std::string path() const override { return path_; }
+  bool reads(std::string_view word) const override {
+    return templates_.choose(true).mentions(word);
+  }
 
  private:
   std::string path_;

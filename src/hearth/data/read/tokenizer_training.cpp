@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised when the same data would give another tokenizer than before.
-constexpr std::uint64_t kTrainingVersion = 1;
+constexpr std::uint64_t kTrainingVersion = 2;
 
 Interrupted interrupted() {
   return Interrupted("[data.train_tokenizer] interrupted");
@@ -95,7 +95,8 @@ class SourceCounter {
         texts_(texts),
         parser_(settings.read) {}
 
-  void run(text::BpeTrainer& trainer, const TrainingWatch& watch) {
+  // Returns where the first bad line is and what is wrong with it.
+  std::string run(text::BpeTrainer& trainer, const TrainingWatch& watch) {
     std::uint64_t before = 0, total = 0;
     for (const auto& file : source_.files) total += file.bytes;
     for (const auto& file : source_.files) {
@@ -112,6 +113,7 @@ class SourceCounter {
       }
       before += file.bytes;
     }
+    return first_problem_;
   }
 
  private:
@@ -121,6 +123,7 @@ class SourceCounter {
   RecordParser parser_;
   Record record_;
   std::uint64_t taken_ = 0;
+  std::string first_problem_;
 
   bool wants_more() const {
     return settings_.limit == 0 || taken_ < settings_.limit;
@@ -133,6 +136,7 @@ class SourceCounter {
       std::vector<std::string>& out
   ) {
     if (raw.too_long || !wants_more()) return;
+    if (!raw.problem.empty()) return refuse(file, raw, raw.problem);
     const auto bytes =
         std::string_view(chunk.bytes).substr(raw.begin, raw.end - raw.begin);
     const std::size_t kept = out.size();
@@ -144,9 +148,18 @@ class SourceCounter {
       ++taken_;
     } catch (const UsageError& e) {
       out.resize(kept);
-      if (settings_.read.on_bad_line == BadLinePolicy::kSkip) return;
-      throw FormatError::at(file.path, static_cast<long>(raw.line), e.what());
+      refuse(file, raw, e.what());
     }
+  }
+  void refuse(
+      const DataFile& file,
+      const RawRecord& raw,
+      std::string_view what
+  ) {
+    const auto problem =
+        FormatError::at(file.path, static_cast<long>(raw.line), what);
+    if (settings_.read.on_bad_line == BadLinePolicy::kFatal) throw problem;
+    if (first_problem_.empty()) first_problem_ = problem.what();
   }
 };
 
@@ -202,7 +215,7 @@ std::string tokenizer_config_text(const std::string& eos) {
   return to_json_text(config);
 }
 
-void add_training_texts(
+std::string add_training_texts(
     text::BpeTrainer& trainer,
     const DataSource& source,
     const CacheSettings& settings,
@@ -211,7 +224,7 @@ void add_training_texts(
     const TrainingWatch& watch
 ) {
   const TextCollector texts(chat, special);
-  SourceCounter(source, settings, texts).run(trainer, watch);
+  return SourceCounter(source, settings, texts).run(trainer, watch);
 }
 
 TrainedTokenizer train_tokenizer(
@@ -238,16 +251,19 @@ TrainedTokenizer train_tokenizer(
        .special_tokens = training.special,
        .pattern = training.pattern}
   );
+  std::string problem;
   for (const auto& source : seen) {
-    add_training_texts(
+    const std::string first = add_training_texts(
         trainer, source, settings, chat, training.special, watch
     );
+    if (problem.empty()) problem = first;
   }
   if (trainer.words() == 0) {
     throw UsageError(
-        "[data.train_tokenizer] the training data must hold text, got none",
-        "records have text, prompt and completion, or messages; other names "
-        "are given by data.fields, and hearth data inspect shows bad lines"
+        "[data.train_tokenizer] the training data must hold text, got none" +
+            (problem.empty() ? problem : "; the first, " + problem),
+        "docs/data.md has the forms that records are known in; other names "
+        "are given by data.fields"
     );
   }
   fs::create_directories(folder);

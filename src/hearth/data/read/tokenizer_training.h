@@ -33,8 +33,9 @@ struct TrainingWatch {
 // Counts the words of the training records of one source: those that prepare
 // would put in the training split, up to settings.limit. Chats are counted as
 // the renderer writes them, or without one by their contents. A line that
-// cannot be read is passed over, or fatal, as the settings say.
-void add_training_texts(
+// cannot be read is passed over, or fatal, as the settings say. Returns where
+// the first one is, and what is wrong with it; empty when all were read.
+std::string add_training_texts(
     text::BpeTrainer& trainer,
     const DataSource& source,
     const CacheSettings& settings,

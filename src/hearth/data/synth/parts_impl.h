@@ -58,8 +58,7 @@ class Slots {
 void fill(std::string& out, std::string_view pattern, const Slots& slots);
 std::string filled(std::string_view pattern, const Slots& slots);
 
-// `text` inside quotes, escaped as JSON.
-void append_json_string(std::string& out, std::string_view text);
+// A member of an object, as JSON.
 void append_json_field(
     std::string& out,
     std::string_view name,

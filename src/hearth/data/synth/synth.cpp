@@ -2,6 +2,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/spelling.h"
+#include "hearth/data/read/json_string.h"
 #include "hearth/data/synth/parts_impl.h"
 
 namespace hearth::data {
@@ -39,21 +40,6 @@ std::string filled(std::string_view pattern, const Slots& slots) {
   std::string out;
   fill(out, pattern, slots);
   return out;
-}
-
-void append_json_string(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
 }
 
 void append_json_field(
