@@ -8,7 +8,7 @@ below.
 
 Cases of several row lengths make so many steps that every length comes. In
 its short form, which tests run, it takes a case of each kind that prepares
-quickly: training, made again, GPT-2's block, adapters.
+quickly: training, made again, GPT-2's block, adapters, pairs.
 
   tools/check_plan.py [--hearth build/release/hearth] [--filter TEXT] [--short]
 """
@@ -36,6 +36,11 @@ PADDED = ["data.synth=null", "data.train={folder}/mixed.jsonl",
           "data.tokenizer={folder}/base/model",
           "data.cache={folder}/mixed-cache", "data.length=512",
           "data.arrange=pad", "train.tokens_per_step=8192", "train.steps=24"]
+# Pairs of answers, the model beside the one it started from.
+PAIRS = ["data.synth=null", "data.train={folder}/pairs.jsonl",
+         "data.tokenizer={folder}/base/model",
+         "data.cache={folder}/pairs-cache", "data.arrange=auto",
+         "train.objective=dpo", "train.micro_batch_size=8"]
 DORA = ["lora.rank=8", "lora.dora=true",
         "lora.targets=[q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj]"]
 # Name, overrides; @ in front: from the base model that is trained first, %:
@@ -90,6 +95,11 @@ GRID = [
                                         "train.checkpointing=all",
                                         "train.micro_batch_size=4"]),
     ("@qlora, rounded to 4 bits", ["lora.rank=16", "lora.quantize_base=4"]),
+    ("@pairs", [*PAIRS]),
+    ("@pairs, lora", [*PAIRS, "lora.rank=16"]),
+    ("@pairs, checkpointed", [*PAIRS, "train.checkpointing=all"]),
+    ("%pairs over a GGUF", [*PAIRS, "train.micro_batch_size=2",
+                            "data.length=128", "train.tokens_per_step=512"]),
     ("@full fine-tune fp32", ["train.precision=fp32",
                               "train.micro_batch_size=8"]),
 ]
@@ -111,7 +121,7 @@ HELD_OUT = [
 ]
 
 SHORT = ["bf16", "checkpointed", "gpt2", "grouped heads, untied", "@lora",
-         "@lora everywhere, checkpointed"]
+         "@lora everywhere, checkpointed", "@pairs"]
 
 
 def write_gguf(path, dim=512, layers=8, ffn=1408, vocab=16384):
@@ -166,6 +176,16 @@ def write_mixed(path):
             out.write(json.dumps({"text": body}) + "\n")
 
 
+def write_pairs(path):
+    """Prompts with a chosen and a rejected answer of a row's length."""
+    words = "the cat saw a red ball and ran to the old tree by the river "
+    with open(path, "w") as out:
+        for i in range(600):
+            out.write(json.dumps({"prompt": (words * 4)[i % 50:][:120],
+                                  "chosen": " " + words * 14,
+                                  "rejected": " no" * 300}) + "\n")
+
+
 def peak_mib(command):
     """The command's largest resident set, in MiB."""
     with tempfile.TemporaryFile() as err:
@@ -217,6 +237,11 @@ def main():
             write_mixed(folder + "/mixed.jsonl")
             peak_mib([hearth, "train", recipe, "-o", folder + "/mixed",
                       *filled(PADDED, folder), "train.steps=1"])
+        if any(overrides[:len(PAIRS)] == PAIRS for _, overrides in cases):
+            write_pairs(folder + "/pairs.jsonl")
+            peak_mib([hearth, "train", recipe, "-o", folder + "/pairs",
+                      f"model.from={base}/model", *filled(PAIRS, folder),
+                      "train.steps=1"])
         bare = min(peak_mib([hearth, "--version"]) for _ in range(3))
         print(f"{'case':<34}{'predicted':>10}{'measured':>10}  ratio")
         for name, overrides in cases:

@@ -15,6 +15,7 @@
 #include "hearth/train/loop/run_model.h"
 #include "hearth/train/loop/trainer.h"
 #include "hearth/train/objectives/objective_kind.h"
+#include "hearth/train/plan/planner.h"
 
 using namespace hearth;
 namespace mx = mlx::core;
@@ -98,6 +99,13 @@ void train_in(const std::string& folder) {
   train::Recipe recipe;
   ConfigReader reader(recipe);
   reader.apply(parse_yaml(kRecipe, "the recipe"));
+  // The planner goes through the graph of the class above.
+  const train::Plan plan =
+      train::make_plan(recipe, train::planned_model(recipe), {});
+  std::printf(
+      "planned: %zu MiB; %s\n", plan.memory.total() >> 20,
+      plan.reasons.back().c_str()
+  );
   train::Session session =
       train::open_session(recipe, [](const data::DataConfig& d) {
         return data::prepare_data(d, {});

@@ -10,6 +10,7 @@
 #include "hearth/models/decoder_block.h"
 #include "hearth/ops/arithmetic/op.h"
 #include "hearth/ops/dropout/op.h"
+#include "hearth/ops/dry_run.h"
 #include "hearth/ops/embedding/op.h"
 
 namespace hearth::models {
@@ -188,7 +189,7 @@ mx::array Decoder::quantized_log_probs(
     parts.push_back(
         mx::where(mx::less(target, mx::array(0)), mx::array(0.0f), all)
     );
-    parts.back().eval();
+    ops::evaluate({parts.back()});
   }
   return mx::reshape(mx::concatenate(parts, 1), targets.shape());
 }

@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <bit>
 
+#include "hearth/ops/dry_run.h"
+
 namespace hearth::nn {
 
 mx::array Rotary::table(int length) const {
+  // A graph that is never computed reads no rotation.
+  if (ops::DryRun::building() != nullptr) {
+    return ops::described_leaf({length, config_.dims}, mx::float32);
+  }
   const std::lock_guard lock(mutex_);
   const bool dynamic = config_.scaling == ops::RopeScaling::dynamic;
   const bool stale =

@@ -1,6 +1,7 @@
 #include "hearth/ops/dry_run.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <unordered_set>
@@ -11,6 +12,7 @@
 namespace hearth::ops {
 namespace {
 
+thread_local DryRun* built_for = nullptr;
 thread_local DryRun* running = nullptr;
 
 // What every buffer without memory points at. It is one of the allocator's own:
@@ -33,16 +35,61 @@ bool needs_rows(std::string_view name) {
          name == "Contiguous";
 }
 
-// One of MLX's own: it takes over an input or takes memory, and computes
-// nothing.
+// Stands where an array's numbers would come from: outside of a walk nobody can
+// have them.
+class Promised : public mx::Primitive {
+ public:
+  Promised() : Primitive(mx::default_stream(mx::Device::cpu)) {}
+  const char* name() const override { return "Promised"; }
+  void eval_gpu(const Arrays&, Arrays&) override { throw NoNumbers(); }
+  void eval_cpu(const Arrays&, Arrays&) override { throw NoNumbers(); }
+};
+
+// Takes the array's numbers from whoever asks MLX, until deliver().
+void promise(const mx::array& a) {
+  a.primitive_ptr() = std::make_shared<Promised>();
+  a.set_status(mx::array::Status::unscheduled);
+}
+void deliver(const mx::array& a) {
+  a.primitive_ptr() = nullptr;
+  a.set_status(mx::array::Status::available);
+}
+bool promised(const mx::array& a) {
+  return a.has_primitive() &&
+         dynamic_cast<const Promised*>(&a.primitive()) != nullptr;
+}
+
+// Any op as a dry run has it: ours say what they take, and one of MLX's own
+// takes over an input or takes memory and computes nothing.
 class Described : public mx::Primitive {
  public:
   explicit Described(std::shared_ptr<mx::Primitive> of)
-      : Primitive(of->stream()), of_(std::move(of)) {}
+      : Primitive(of->stream()),
+        of_(std::move(of)),
+        ours_(dynamic_cast<const CpuOp*>(of_.get()) != nullptr) {}
   const char* name() const override { return of_->name(); }
-  void eval_gpu(const Arrays&, Arrays&) override {}
+  void eval_gpu(const Arrays&, Arrays&) override { throw NoNumbers(); }
 
   void eval_cpu(const Arrays& in, Arrays& out) override {
+    DryRun* run = DryRun::current();
+    // Left over from a graph that was broken off.
+    if (run == nullptr) throw NoNumbers();
+    try {
+      if (ours_)
+        of_->eval_cpu(in, out);
+      else
+        take(*run, in, out);
+    } catch (...) {
+      run->break_off();
+      throw;
+    }
+  }
+
+ private:
+  std::shared_ptr<mx::Primitive> of_;
+  bool ours_;
+
+  void take(DryRun& run, const Arrays& in, Arrays& out) {
     const std::string_view own = name();
     const bool view = std::ranges::find(kViews, own) != std::end(kViews);
     if (own == "Contiguous" && in[0].flags().row_contiguous) {
@@ -51,7 +98,6 @@ class Described : public mx::Primitive {
     if (view && (!needs_rows(own) || in[0].flags().row_contiguous)) {
       return of_->eval_cpu(in, out);
     }
-    DryRun& run = *DryRun::current();
     for (mx::array& o : out) {
       const auto taken = std::ranges::find_if(in, [&](const mx::array& a) {
         return a.is_donatable() && a.flags().row_contiguous &&
@@ -66,16 +112,14 @@ class Described : public mx::Primitive {
     }
     run.sent(stream(), false);
   }
-
- private:
-  std::shared_ptr<mx::Primitive> of_;
 };
 
-// Puts what computes nothing in place of MLX's own ops.
-void describe(const std::vector<mx::array>& outputs) {
+// Puts what computes nothing in place of the graph's ops and of the numbers of
+// its leaves, which are added to `leaves`. Returns how many arrays it has.
+std::size_t describe(const Arrays& outputs, Arrays& leaves) {
   std::map<const mx::Primitive*, std::shared_ptr<mx::Primitive>> by_original;
   std::unordered_set<std::uintptr_t> seen;
-  std::vector<mx::array> open = outputs;
+  Arrays open = outputs;
   while (!open.empty()) {
     const mx::array a = std::move(open.back());
     open.pop_back();
@@ -83,10 +127,14 @@ void describe(const std::vector<mx::array>& outputs) {
         !seen.insert(a.id()).second) {
       continue;
     }
+    if (promised(a)) {
+      deliver(a);
+      // What an earlier part made may be taken over, so it is not held.
+      if (!a.data_shared_ptr()->is_owned()) leaves.push_back(a);
+      continue;
+    }
     auto& primitive = a.primitive_ptr();
-    const bool own = dynamic_cast<const CpuOp*>(primitive.get()) != nullptr ||
-                     dynamic_cast<const Described*>(primitive.get()) != nullptr;
-    if (!own) {
+    if (dynamic_cast<const Described*>(primitive.get()) == nullptr) {
       auto& twin = by_original[primitive.get()];
       if (twin == nullptr) twin = std::make_shared<Described>(primitive);
       primitive = twin;
@@ -94,29 +142,72 @@ void describe(const std::vector<mx::array>& outputs) {
     open.insert(open.end(), a.inputs().begin(), a.inputs().end());
     open.insert(open.end(), a.siblings().begin(), a.siblings().end());
   }
+  return seen.size();
 }
+
+// While one lives, leaves are there for a walk.
+class Delivered {
+ public:
+  explicit Delivered(const Arrays& outputs)
+      : nodes_(describe(outputs, leaves_)) {}
+  ~Delivered() {
+    for (const mx::array& a : leaves_) promise(a);
+  }
+  Delivered(const Delivered&) = delete;
+  Delivered& operator=(const Delivered&) = delete;
+  std::size_t nodes() const { return nodes_; }
+
+ private:
+  Arrays leaves_;
+  std::size_t nodes_;
+};
+
+class Walking {
+ public:
+  explicit Walking(DryRun* run) { running = run; }
+  ~Walking() { running = nullptr; }
+  Walking(const Walking&) = delete;
+  Walking& operator=(const Walking&) = delete;
+};
 
 }  // namespace
 
-DryRun::DryRun() {
-  running = this;
-}
+NoNumbers::NoNumbers()
+    : Error(
+          "[ops.DryRun] a graph that is planned must not be read while it is "
+          "built: it has shapes and no numbers"
+      ) {}
+
+DryRun::DryRun() : before_this_(std::exchange(built_for, this)) {}
 DryRun::~DryRun() {
-  running = nullptr;
+  built_for = before_this_;
+}
+DryRun* DryRun::building() {
+  return built_for;
 }
 DryRun* DryRun::current() {
   return running;
 }
 
-void DryRun::eval(std::vector<mx::array> outputs) {
-  describe(outputs);
+void DryRun::eval(Arrays outputs) {
+  const Delivered graph(outputs);
+  nodes_ = std::max(nodes_, graph.nodes());
+  const Walking now(this);
   mx::async_eval(outputs);
   outputs.clear();
   let_through(sent_);
   mx::synchronize(mx::default_stream(mx::default_device()));
   note_given_back();
-  // Whoever called may hold the results still.
-  for (const Live& b : std::exchange(live_, {})) events_.push_back({b.buffer});
+}
+
+std::vector<MemoryEvent> DryRun::events() const {
+  std::vector<MemoryEvent> all = events_;
+  for (const Live& b : live_) all.push_back({b.buffer});
+  return all;
+}
+
+void DryRun::asked_scratch(std::size_t bytes) {
+  scratch_ = std::max(scratch_, bytes);
 }
 
 void DryRun::begin() {
@@ -146,6 +237,16 @@ void DryRun::sent(mx::Stream stream, bool ours) {
   if (number - open_ > kUnderWay) let_through(number - kUnderWay);
 }
 
+void DryRun::break_off() {
+  {
+    const std::lock_guard lock(gates_->mutex);
+    gates_->open = std::numeric_limits<long>::max();
+    gates_->moved.notify_all();
+  }
+  gates_ = std::make_shared<Gates>();
+  sent_ = before_ = last_ = open_ = 0;
+}
+
 // The memory of an op is let go of behind its gate and before the next one.
 void DryRun::let_through(long ops) {
   if (ops <= open_) return;
@@ -166,10 +267,22 @@ void DryRun::note_given_back() {
 }
 
 mx::array described_leaf(mx::Shape shape, mx::Dtype dtype) {
-  return mx::array(
+  mx::array leaf(
       mx::allocator::Data(no_memory(), [](mx::allocator::Buffer) {}),
       std::move(shape), dtype
   );
+  promise(leaf);
+  return leaf;
+}
+
+void evaluate(Arrays arrays) {
+  DryRun* const run = DryRun::building();
+  if (run == nullptr) return mx::eval(std::move(arrays));
+  std::erase_if(arrays, [](const mx::array& a) {
+    return a.status() != mx::array::Status::unscheduled || promised(a);
+  });
+  run->eval(arrays);
+  for (const mx::array& a : arrays) promise(a);
 }
 
 }  // namespace hearth::ops

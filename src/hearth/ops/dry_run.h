@@ -11,6 +11,8 @@
 
 #include <mlx/mlx.h>
 
+#include "hearth/base/error.h"
+
 namespace hearth::ops {
 namespace mx = mlx::core;
 
@@ -20,13 +22,13 @@ struct MemoryEvent {
   std::size_t bytes = 0;  // that are taken; 0: it is given back
 };
 
-// While one lives, what this thread evaluates of our ops is on record and
-// nothing is computed: results have no memory behind them, and nobody may read
-// one. Graphs are built before or under it, over described leaves and weights.
-// As many ops are encoded ahead of the stream's thread as the run-ahead limit
-// allows (execution.h): a buffer comes back when the op that read it last
-// would surely have finished, which is the most memory a run can need. No
-// eval_cpu may throw under it: MLX would wait for the stream, which waits here.
+// While one lives, the graphs that this thread builds are for it: what eval()
+// goes through of our ops is on record and nothing is computed; results have no
+// memory behind them, and nobody may read one. Graphs are built over described
+// leaves and weights. As many ops are encoded ahead of the stream's thread as
+// the run-ahead limit allows (execution.h): a buffer comes back when the op
+// that read it last would surely have finished, which is the most memory a run
+// can need.
 class DryRun {
  public:
   DryRun();
@@ -34,20 +36,31 @@ class DryRun {
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 
-  // The one of this thread, or null.
+  // The one that this thread builds graphs for, or null.
+  static DryRun* building();
+  // The one that goes through a graph on this thread now, or null.
   static DryRun* current();
 
-  // Goes through the graph behind the arrays, on a CPU stream, and gives back
-  // what is left of it.
+  // Goes through the graph behind the arrays, on a CPU stream. What an op
+  // throws comes out of here, and nothing of that graph is under way any more.
   void eval(std::vector<mx::array> outputs);
-  const std::vector<MemoryEvent>& events() const { return events_; }
+  // Of all that was gone through; what is held still is given back at the end.
+  std::vector<MemoryEvent> events() const;
+  // The most scratch that an op has asked for (execution.h).
+  std::size_t scratch() const { return scratch_; }
+  // Arrays of the largest graph, whatever they hold.
+  std::size_t nodes() const { return nodes_; }
 
-  // For ops, in this order: an op of ours is about to take buffers; the array
-  // has a buffer of that size now; the op is sent to the stream. MLX's own
-  // wait for nothing and so do not begin.
+  // For ops, in this order: an op of ours asks for scratch; it is about to take
+  // buffers; the array has a buffer of that size now; the op is sent to the
+  // stream. MLX's own wait for nothing and so do not begin.
+  void asked_scratch(std::size_t bytes);
   void begin();
   void took(const mx::array& output, std::size_t bytes);
   void sent(mx::Stream stream, bool ours);
+  // An op has thrown: MLX waits for the stream before it passes that on, so
+  // nothing may wait at a gate there.
+  void break_off();
 
  private:
   struct Live {
@@ -63,9 +76,11 @@ class DryRun {
     long open = 0, come = 0;
   };
 
+  DryRun* before_this_;
   std::vector<MemoryEvent> events_;
   std::vector<Live> live_;
   int taken_ = 0;
+  std::size_t scratch_ = 0, nodes_ = 0;
   // The number of ops that were sent, and those of our last two.
   long sent_ = 0, before_ = 0, last_ = 0;
   long open_ = 0;
@@ -76,6 +91,15 @@ class DryRun {
 };
 
 // A leaf that has a shape and no numbers, for graphs that are never computed.
+// Where MLX itself is asked for what such a leaf leads to, it throws NoNumbers.
 mx::array described_leaf(mx::Shape shape, mx::Dtype dtype);
+
+struct NoNumbers : Error {
+  NoNumbers();
+};
+
+// For who evaluates a part of a graph while the rest is being built, as to
+// bound what it takes: mx::eval, and under a dry run a part of that.
+void evaluate(std::vector<mx::array> arrays);
 
 }  // namespace hearth::ops

@@ -1,10 +1,13 @@
 #include "hearth/ops/execution.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <set>
+
+#include <mlx/backend/cpu/encoder.h>
 
 #include "hearth/ops/dry_run.h"
 
@@ -19,7 +22,8 @@ thread_local ThreadPool* forced_pool = nullptr;
 constexpr std::size_t kCacheBytes = std::size_t{4} << 30;
 
 struct StreamState {
-  long launched = 0, finished = 0;
+  // Ops: sent, with a mark behind them, and passed by such a mark.
+  long launched = 0, marked = 0, finished = 0;
   std::shared_ptr<AlignedBuffer> scratch;
 };
 
@@ -69,7 +73,10 @@ std::shared_ptr<AlignedBuffer> scratch(
     const mx::Stream& stream,
     std::size_t bytes
 ) {
-  if (DryRun::current() != nullptr) return std::make_shared<AlignedBuffer>();
+  if (DryRun* dry = DryRun::current()) {
+    dry->asked_scratch(bytes);
+    return std::make_shared<AlignedBuffer>();
+  }
   static const MemoryZone zone = MemoryZone::named("ops scratch");
   const std::lock_guard lock(state().mutex);
   auto& kept = state().streams[stream.index].scratch;
@@ -92,11 +99,33 @@ void clear_launched_ops() {
 
 namespace internal {
 
-void wait_for_room(int stream) {
+namespace {
+
+void note_finish(StreamState& s, long ops) noexcept {
+  {
+    const std::lock_guard lock(state().mutex);
+    s.finished = std::max(s.finished, ops);
+  }
+  state().finished.notify_all();
+}
+
+}  // namespace
+
+// MLX lets go of an op's inputs in a task of its own behind the op, so what
+// tells that there is room is sent by the next op, behind that.
+void wait_for_room(mx::Stream stream) {
   const int limit = ahead_limit;
   if (limit <= 0) return;
   std::unique_lock lock(state().mutex);
-  const StreamState& s = state().streams[stream];
+  StreamState& s = state().streams[stream.index];
+  if (s.marked < s.launched) {
+    const long ops = s.marked = s.launched;
+    lock.unlock();
+    mx::cpu::get_command_encoder(stream).dispatch([&s, ops]() noexcept {
+      note_finish(s, ops);
+    });
+    lock.lock();
+  }
   state().finished.wait(lock, [&] { return s.launched - s.finished < limit; });
 }
 
@@ -109,14 +138,6 @@ void note_launch(int stream, const char* name) {
 void note_name(const char* name) {
   const std::lock_guard lock(state().mutex);
   state().names.insert(name);
-}
-
-void note_finish(int stream) noexcept {
-  {
-    const std::lock_guard lock(state().mutex);
-    ++state().streams[stream].finished;
-  }
-  state().finished.notify_all();
 }
 
 void join_memory_ledger() {

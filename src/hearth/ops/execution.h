@@ -66,11 +66,11 @@ void clear_launched_ops();
 
 namespace internal {
 
-// Waits until the stream has room under the run-ahead limit.
-void wait_for_room(int stream);
+// Waits until the stream has room under the run-ahead limit. An op counts until
+// its inputs are given back, so that a step takes the same memory each time.
+void wait_for_room(mx::Stream stream);
 void note_launch(int stream, const char* name);
 void note_name(const char* name);
-void note_finish(int stream) noexcept;
 // Once a process: MLX's bytes join our ledger and its cache is given room.
 void join_memory_ledger();
 

@@ -74,7 +74,7 @@ void CpuOp::eval_gpu(const Arrays&, Arrays&) {
 
 void CpuOp::check_room(std::size_t bytes) {
   if (DryRun* dry = DryRun::current()) return dry->begin();
-  internal::wait_for_room(stream().index);
+  internal::wait_for_room(stream());
   if (bytes > 0) require_memory(bytes);
 }
 

@@ -59,16 +59,12 @@ class CpuOp : public mx::Primitive {
       return dry->sent(stream(), true);
     }
     const Execution run = current_execution();
-    const int index = stream().index;
     const char* zone_name = name();
     auto& encoder = mx::cpu::get_command_encoder(stream());
-    internal::note_launch(index, zone_name);
-    encoder.dispatch([work = std::move(work), run, index, zone_name]() mutable {
-      {
-        const profile::Zone zone(zone_name);
-        work(run);
-      }
-      internal::note_finish(index);
+    internal::note_launch(stream().index, zone_name);
+    encoder.dispatch([work = std::move(work), run, zone_name]() mutable {
+      const profile::Zone zone(zone_name);
+      work(run);
     });
   }
 

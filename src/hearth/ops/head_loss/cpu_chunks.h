@@ -18,7 +18,6 @@ struct HeadLossTask {
   kernels::GemmScalar w_type = kernels::GemmScalar::f32;
   const void *h = nullptr, *w = nullptr;
   const PackedWeight* packed = nullptr;
-  bool packed_later = false;  // only the size is asked, of when it is there
   // Negative: the token does not count. Beyond the vocabulary (here or among
   // the teacher's): the loss is NaN.
   const int* targets = nullptr;

@@ -77,7 +77,6 @@ long HeadLossPlan::h_stride() const {
 }
 
 bool HeadLossPlan::packs_itself() const {
-  if (task.packed_later) return false;
   return !task.packed || &task.packed->family() != &family ||
          (gradients && !task.packed->backward());
 }

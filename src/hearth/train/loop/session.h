@@ -25,6 +25,9 @@ struct Session {
   // The model it started from; null for a new one.
   std::shared_ptr<const io::ModelSource> base;
   Json model_config;  // config.json of what is trained
+  // The planner's: the model has shapes and no numbers, and there are neither
+  // data nor cache.
+  bool planned = false;
 
   data::LoaderConfig train_loader() const;
   data::LoaderConfig valid_loader() const;

@@ -16,6 +16,8 @@ optim::LossScale loss_scale_of(const Session& s) {
   return optim::LossScale(std::exp2(std::floor(std::log2(share))));
 }
 
+}  // namespace
+
 std::optional<RandomKey> noise_of(
     const Recipe& recipe,
     const Objective& objective
@@ -24,8 +26,6 @@ std::optional<RandomKey> noise_of(
   if (!dropout && !objective.draws_noise()) return {};
   return RandomKey(recipe.run.seed).fold("noise");
 }
-
-}  // namespace
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Session& s) {
   return optim::Optimizer::make(

@@ -24,6 +24,8 @@ struct ObjectiveValue {
 class Objective {
  public:
   virtual ~Objective() = default;
+  // Builds the graph of a pass. The planner goes through that graph where no
+  // number is looked at meanwhile; ops::evaluate (ops/dry_run.h) may be called.
   virtual ObjectiveValue operator()(
       const models::Decoder& model,
       const MicroBatch& batch,
@@ -36,7 +38,8 @@ class Objective {
   virtual bool draws_noise() const { return false; }
   // Adds what it needs beside the tokens of rows [begin, end) to
   // MicroBatch::extra, such as what a teacher made of them; their documents are
-  // batch.samples. Called for every micro-batch, before its pass.
+  // batch.samples. Called for every micro-batch, before its pass, and by the
+  // planner with rows of zeros.
   virtual void attach(
       const data::Batch& /*batch*/,
       std::uint32_t /*begin*/,

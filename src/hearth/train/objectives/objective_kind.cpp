@@ -77,6 +77,15 @@ void ObjectiveConfigs::fields(FieldVisitor& v) {
   for (auto& [kind, config] : all_) config.fields(v);
 }
 
+std::vector<std::pair<std::string, std::string>> ObjectiveConfigs::
+    values() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [kind, config] : all_) {
+    for (auto& one : values_of(config)) out.push_back(std::move(one));
+  }
+  return out;
+}
+
 std::vector<std::string> ObjectiveConfigs::unused_by(
     std::string_view objective
 ) const {

@@ -72,6 +72,11 @@ struct ObjectiveKind {
   // Throws UsageError for a recipe that it cannot be trained by, beyond what
   // `needs` says.
   std::function<void(const Recipe&)> check = nullptr;
+  // Of a session's model and recipe. The planner asks for one too, to go
+  // through its graph: Session::planned says what is not there then, and
+  // session_start.h has what a run starts from either way. Two recipes that
+  // have the same model, adapters and keys of objectives must make the same
+  // graph.
   std::function<std::unique_ptr<Objective>(const Session&)> make;
   // Keys of `train.` with their values that make validation losses another
   // measure; absent: none.
@@ -96,6 +101,8 @@ class ObjectiveConfigs {
   ObjectiveConfigs();
 
   void fields(FieldVisitor& v);
+  // Every key with its value, as text.
+  std::vector<std::pair<std::string, std::string>> values() const;
   template <class T>
   const T& get() const {
     for (const auto& [kind, config] : all_) {

@@ -6,6 +6,7 @@
 #include "hearth/ops/op.h"
 #include "hearth/train/loop/trainer_case_test.h"
 #include "hearth/train/objectives/language_model.h"
+#include "hearth/train/plan/planner.h"
 #include "hearth/train/recipe/recipe_changes.h"
 
 namespace hearth::train {
@@ -182,6 +183,69 @@ TEST_F(ObjectiveKinds, TheLoopTrainsByOneItDoesNotKnow) {
   for (const char* key : {"loss", "valid_loss", "valid_taught"}) {
     EXPECT_NEAR(twice.at(key), 2 * one.at(key).get<double>(), 1e-4) << key;
   }
+}
+
+// Two passes over the model in place of one. One that looks at its numbers on
+// the way cannot be planned.
+class Twofold : public Objective {
+ public:
+  explicit Twofold(bool looks) : looks_(looks) {}
+  ObjectiveValue operator()(
+      const models::Decoder& model,
+      const MicroBatch& batch,
+      const nn::Pass& pass
+  ) const override {
+    const auto once = model.log_probs(batch.ids, batch.targets, pass);
+    const auto again = model.log_probs(batch.targets, batch.ids, pass);
+    auto sum = mx::negative(mx::sum(mx::multiply(once, again)));
+    if (looks_) sum = mx::multiply(sum, mx::array(mx::abs(sum).item<float>()));
+    return {sum, mx::sum(batch.weights)};
+  }
+
+ private:
+  bool looks_;
+};
+
+TEST_F(ObjectiveKinds, ThePlannerGoesThroughItsGraph) {
+  static const bool once = [] {
+    for (const bool looks : {false, true}) {
+      add_objective({
+          .name = looks ? "looks" : "twofold",
+          .make = [looks](const Session&) -> std::unique_ptr<Objective> {
+            return std::make_unique<Twofold>(looks);
+          },
+      });
+    }
+    return true;
+  }();
+  EXPECT_TRUE(once);
+  const auto plan = [](const std::string& name, std::int64_t rows = 8) {
+    Recipe r;
+    r.train.objective = name;
+    r.model.dim = 64, r.model.layers = 4, r.model.heads = 2;
+    r.model.ffn = 128, r.model.vocab = 256;
+    r.data.length = 128;
+    r.train.tokens_per_step = 2048, r.train.micro_batch_size = rows;
+    return make_plan(r, planned_model(r), {});
+  };
+  const auto remarked = [](const Plan& p) {
+    return names(p.reasons.back(), "planned as a language model");
+  };
+  const Plan plain = plan("lm"), twofold = plan("twofold");
+  const auto share = static_cast<double>(twofold.memory.activations) /
+                     static_cast<double>(plain.memory.activations);
+  EXPECT_GT(share, 1.7);
+  EXPECT_LT(share, 2.3);
+  EXPECT_FALSE(remarked(twofold)) << twofold.reasons.back();
+  // With arrays beside the tokens.
+  EXPECT_FALSE(remarked(plan("taught")));
+  EXPECT_GT(plan("taught").memory.total(), plain.memory.total());
+  // Pairs stay together.
+  EXPECT_FALSE(remarked(plan("dpo", 3)));
+  EXPECT_EQ(plan("dpo", 3).memory.total(), plan("dpo", 2).memory.total());
+  const Plan looks = plan("looks");
+  EXPECT_TRUE(remarked(looks)) << looks.reasons.back();
+  EXPECT_EQ(looks.memory.total(), plain.memory.total());
 }
 
 // What it was checked and planned as is what it must be.

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
-#include "hearth/models/adapters.h"
-#include "hearth/models/load.h"
-#include "hearth/train/loop/session.h"
+#include "hearth/train/loop/session_start.h"
 #include "hearth/train/objectives/language_model.h"
 
 namespace hearth::train {
@@ -55,18 +53,10 @@ std::unique_ptr<Objective> make_preference(const Session& s) {
   const auto& own = s.recipe.train.objectives.get<PreferenceConfig>();
   const auto beta = static_cast<float>(own.dpo_beta);
   if (!s.recipe.lora) {
-    return std::make_unique<Preference>(
-        beta, models::load_model(
-                  s.base, {.use = models::Use::inference, .compute = s.compute}
-              )
-                  .decoder
-    );
+    return std::make_unique<Preference>(beta, start_decoder(s));
   }
   if (s.recipe.model.adapter.empty()) return std::make_unique<Preference>(beta);
-  return std::make_unique<Preference>(
-      beta,
-      models::read_adapter(*s.model, *s.base, s.compute, s.recipe.model.adapter)
-  );
+  return std::make_unique<Preference>(beta, start_adapters(s));
 }
 
 }  // namespace

@@ -4,116 +4,106 @@
 #include <deque>
 #include <iterator>
 
-#include "hearth/models/adapters.h"
-#include "hearth/nn/linear.h"
-#include "hearth/ops/linear/cpu_operand.h"
+#include <fmt/format.h>
+
+#include "hearth/models/write_config.h"
+#include "hearth/train/loop/session_step.h"
 #include "hearth/train/objectives/language_model.h"
-#include "hearth/train/plan/weight_memory.h"
+#include "hearth/train/plan/described_model.h"
 #include "hearth/train/step/gradient.h"
 
 namespace hearth::train {
 namespace {
 
-mx::Dtype compute_type(const MemoryQuestion& q) {
-  return q.bf16 ? mx::bfloat16 : mx::float32;
-}
-
-std::shared_ptr<const ops::QuantizedWeight> described_codes(
-    const kernels::PackedLayout& layout
-) {
-  const mx::Shape shape{
-      static_cast<int>(layout.panels), static_cast<int>(layout.panel_bytes)
-  };
-  return std::make_shared<const ops::QuantizedWeight>(
-      ops::QuantizedWeight::of_packed(
-          layout, ops::described_leaf(shape, mx::uint8)
-      )
-  );
-}
-
-// Gives the weight the forms it will have, without numbers.
-void describe(
-    nn::Weight& w,
-    const PlannedWeight& planned,
-    const kernels::Table& table
-) {
-  const models::WeightForms& forms = planned.forms;
-  std::optional<mx::array> rows;
-  if (forms.value) rows = ops::described_leaf(w.shape, *forms.value);
-  if (forms.quantized) return w.set(described_codes(planned.layout()), rows);
-  std::shared_ptr<ops::PackedWeight> packed;
-  if (forms.packed) {
-    packed = ops::PackedWeight::described(
-        planned.rows(), planned.columns(), ops::gemm_scalar(*forms.packed),
-        forms.orders, table
-    );
-  }
-  w.set(std::move(packed));
-  if (rows) w.follow(*rows);
-  if (!w.trainable || w.shape.size() != 2) return;
-  w.home = std::make_shared<ops::GradientHome>(
-      ops::described_leaf(w.shape, mx::float32)
-  );
-}
-
-void attach_described(
-    models::Decoder& model,
-    const models::Blueprint& blueprint,
-    const nn::LoraConfig& config
-) {
-  const auto targets = models::lora_targets(blueprint, config);
-  std::uint64_t index = 0;
-  for (nn::Linear* linear : model.linears()) {
-    const nn::Weight& w = linear->weight();
-    if (std::ranges::find(targets, w.part, &nn::WeightSpec::part) ==
-        targets.end()) {
-      continue;
-    }
-    nn::Lora& lora = linear->attach(model.parameters(), config, index++);
-    if (config.dora) {
-      lora.set_base_norms(ops::described_leaf({w.shape[0]}, mx::float32));
-    }
-  }
-}
-
-models::Decoder described_model(const MemoryQuestion& q) {
-  models::Decoder model(q.model);
-  const models::Blueprint blueprint(q.model);
-  if (q.lora) attach_described(model, blueprint, *q.lora);
-  for (const PlannedWeight& planned :
-       planned_weights(blueprint, q.lora, q.quantized, q.bf16, q.packed_all)) {
-    nn::Weight& w = *model.parameters().find(planned.spec.name);
-    w.trainable = planned.spec.trainable;
-    describe(w, planned, *q.table);
-  }
-  model.set_checkpointing(q.checkpointed);
-  return model;
-}
-
-// A length of 1 says that no table of rotations is made for positions that
-// nobody reads.
-MicroBatch described_batch(int rows, int length) {
-  const auto ints = [&] {
-    return ops::described_leaf({rows, length}, mx::int32);
-  };
-  MicroBatch batch;
-  batch.ids = ints(), batch.targets = ints(), batch.positions = ints();
-  batch.weights = ops::described_leaf({rows, length}, mx::float32);
-  batch.rows = rows, batch.length = 1;
-  return batch;
-}
-
 bool same_pass(const MemoryQuestion& a, const MemoryQuestion& b) {
   return a.model == b.model && a.quantized == b.quantized && a.bf16 == b.bf16 &&
-         a.lora == b.lora && a.label_smoothing == b.label_smoothing &&
+         a.lora == b.lora && a.objective.key == b.objective.key &&
          a.checkpointed == b.checkpointed && a.packed_all == b.packed_all &&
-         a.table == b.table;
+         a.table == b.table && a.threads == b.threads;
+}
+
+Session planned_session(const MemoryQuestion& q) {
+  Session s;
+  s.planned = true;
+  if (q.objective.recipe) s.recipe = *q.objective.recipe;
+  if (q.lora && !s.recipe.lora) {
+    static_cast<nn::LoraConfig&>(s.recipe.lora.emplace()) = *q.lora;
+  }
+  s.model = described_model(q);
+  s.compute = compute_type(q);
+  s.base = q.objective.base;
+  s.model_config = s.base ? s.base->config() : models::config_json(q.model);
+  return s;
+}
+
+// The kernels and the threads that the run will have.
+class PlannedExecution {
+ public:
+  explicit PlannedExecution(const MemoryQuestion& q)
+      : pool_(
+            shared_pool().size() == q.threads
+                ? nullptr
+                : std::make_unique<ThreadPool>(q.threads)
+        ),
+        scope_(*q.table, pool_.get()) {}
+
+ private:
+  std::unique_ptr<ThreadPool> pool_;
+  ops::ScopedExecution scope_;
+  mx::StreamContext on_cpu_{mx::Device{mx::Device::cpu}};
+};
+
+// Rows of one document each.
+data::Batch plain_rows(std::uint32_t rows, std::uint32_t length) {
+  data::Batch b;
+  b.rows = rows, b.length = length;
+  const std::size_t tokens = std::size_t{rows} * length;
+  b.ids.assign(tokens, 0), b.targets.assign(tokens, 0);
+  b.segments.assign(tokens, 1), b.positions.assign(tokens, 0);
+  b.weights.assign(tokens, 1.0f);
+  b.tokens = b.trained = tokens;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    b.samples.push_back({.row = row, .length = length, .document = row});
+  }
+  return b;
+}
+
+void add_sizes(const MicroBatch& batch, std::vector<std::size_t>& sizes) {
+  // Segments, as large as ids, are there where rows are not one document each.
+  const mx::array* const all[] = {
+      &batch.ids, &batch.targets, &batch.positions, &batch.weights, &batch.ids
+  };
+  for (const mx::array* a : all) sizes.push_back(a->nbytes());
+  if (batch.noise) sizes.push_back(batch.noise->nbytes());
+  for (const auto& a : batch.extra) sizes.push_back(a.nbytes());
 }
 
 }  // namespace
 
 PassMemory::PassMemory(MemoryQuestion question)
-    : question_(std::move(question)), model_(described_model(question_)) {}
+    : question_(std::move(question)), session_(planned_session(question_)) {
+  const PlannedExecution execution(question_);
+  try {
+    if (question_.objective.recipe)
+      objective_ = session_.recipe.objective().make(session_);
+    else
+      take_language_model("");
+  } catch (const std::exception& e) {
+    take_language_model(e.what());
+  }
+  // The file is let go of: passes are remembered for long.
+  session_.base.reset();
+  question_.objective.base.reset();
+}
+
+void PassMemory::take_language_model(const std::string& why) {
+  objective_ = std::make_unique<LanguageModel>();
+  if (why.empty()) return;
+  remark_ = fmt::format(
+      "passes are planned as a language model's: {} could not be planned ({})",
+      session_.recipe.train.objective, why
+  );
+}
 
 std::shared_ptr<PassMemory> PassMemory::of(const MemoryQuestion& q) {
   constexpr std::size_t kRemembered = 32;
@@ -129,28 +119,42 @@ std::shared_ptr<PassMemory> PassMemory::of(const MemoryQuestion& q) {
   return all.emplace_back(std::make_shared<PassMemory>(q));
 }
 
-std::vector<ops::MemoryEvent> PassMemory::events_of(
-    std::int64_t rows,
-    std::int64_t length,
-    bool gradients
+MicroBatch PassMemory::described_batch(
+    const PlannedPass& pass,
+    std::int64_t rows
 ) const {
-  const ops::ScopedExecution execution(*question_.table);
-  const mx::StreamContext on_cpu(mx::Device{mx::Device::cpu});
-  LanguageModelOptions options;
-  options.label_smoothing = question_.label_smoothing;
-  const LanguageModel objective(options);
-  MicroBatch batch =
-      described_batch(static_cast<int>(rows), static_cast<int>(length));
-  if (gradients && question_.lora && question_.lora->dropout > 0) {
-    batch.noise = ops::described_leaf(batch.ids.shape(), mx::uint64);
+  const mx::Shape shape{static_cast<int>(rows), static_cast<int>(pass.length)};
+  const auto ints = [&] { return ops::described_leaf(shape, mx::int32); };
+  MicroBatch batch;
+  batch.rows = shape[0], batch.length = shape[1];
+  batch.ids = ints(), batch.targets = ints(), batch.positions = ints();
+  batch.weights = ops::described_leaf(shape, mx::float32);
+  if (pass.gradients && noise_of(session_.recipe, *objective_)) {
+    batch.noise = ops::described_leaf(shape, mx::uint64);
   }
-  const auto compute = compute_type(question_);
+  const auto count = static_cast<std::uint32_t>(rows);
+  objective_->attach(
+      plain_rows(count, static_cast<std::uint32_t>(pass.length)), 0, count,
+      batch
+  );
+  return batch;
+}
+
+PassMemory::Found PassMemory::found(const PlannedPass& pass) const {
+  const PlannedExecution execution(question_);
+  const models::Decoder& model = *session_.model;
+  Found found;
+  std::vector<MicroBatch> batches;
+  for (const auto rows : pass.rows) {
+    batches.push_back(described_batch(pass, rows));
+    add_sizes(batches.back(), found.inputs);
+  }
   ops::DryRun run;
-  if (gradients) {
-    for (nn::Weight* w : model_.parameters().trainable()) {
+  if (pass.gradients) {
+    for (nn::Weight* w : model.parameters().trainable()) {
       if (w->home) w->home->clear();
     }
-    auto graph = gradient_graph(model_, objective, {&batch, 1}, compute);
+    auto graph = gradient_graph(model, *objective_, batches, session_.compute);
     auto all = std::move(graph.outputs);
     all.insert(
         all.end(), std::make_move_iterator(graph.gradients.begin()),
@@ -159,37 +163,45 @@ std::vector<ops::MemoryEvent> PassMemory::events_of(
     graph.gradients.clear();
     run.eval(std::move(all));
   } else {
-    auto value = objective(model_, batch, pass_of(batch, compute, false));
-    run.eval({std::move(value.loss_sum), std::move(value.weight_sum)});
+    run.eval(loss_graph(model, *objective_, batches.front(), session_.compute)
+                 .outputs);
   }
-  return run.events();
+  found.events = run.events();
+  found.needs = {run.scratch(), run.nodes()};
+  return found;
 }
 
-void PassMemory::walk(
-    BufferPool& pool,
-    std::int64_t rows,
-    std::int64_t length,
-    bool gradients
-) {
+// An objective may do what cannot be planned, such as to look at a number.
+PassMemory::Found PassMemory::found_by_any(const PlannedPass& pass) {
+  try {
+    return found(pass);
+  } catch (const std::exception& e) {
+    if (!question_.objective.recipe || !remark_.empty()) throw;
+    take_language_model(e.what());
+    seen_.clear();
+    return found(pass);
+  }
+}
+
+PassNeeds PassMemory::walk(BufferPool& pool, const PlannedPass& pass) {
   const std::lock_guard lock(mutex_);
-  const auto key = std::tuple(rows, length, gradients);
-  auto at = seen_.find(key);
-  if (at == seen_.end()) {
-    at = seen_.emplace(key, events_of(rows, length, gradients)).first;
-  }
-  // The micro-batch itself: ids, targets, positions, weights, segments.
-  constexpr int kInputs = 5;
+  auto at = seen_.find(pass);
+  if (at == seen_.end()) at = seen_.emplace(pass, found_by_any(pass)).first;
   std::vector<BufferPool::Id> inputs, ids;
-  for (int i = 0; i < kInputs; ++i) {
-    inputs.push_back(pool.take(static_cast<std::size_t>(rows * length) * 4));
-  }
-  for (const ops::MemoryEvent& e : at->second) {
+  for (const auto bytes : at->second.inputs) inputs.push_back(pool.take(bytes));
+  for (const ops::MemoryEvent& e : at->second.events) {
     if (e.bytes > 0)
       ids.push_back(pool.take(e.bytes));
     else
       pool.drop(ids.at(static_cast<std::size_t>(e.buffer)));
   }
   for (const auto id : inputs) pool.drop(id);
+  return at->second.needs;
+}
+
+std::string PassMemory::remark() {
+  const std::lock_guard lock(mutex_);
+  return remark_;
 }
 
 }  // namespace hearth::train

@@ -1,22 +1,38 @@
 #pragma once
-// The buffers of one training pass in the order its ops take and drop them:
-// the graph that a step would evaluate, made over a model of shapes alone and
-// gone through without memory (ops/dry_run.h). Gradients of matrices have a
-// home of their own and are not among them.
+// The buffers of the passes of a step in the order their ops take and drop
+// them: the graphs that the loop would evaluate, of the run's own objective,
+// made over a model of shapes alone and gone through without memory
+// (ops/dry_run.h). Gradients of matrices have a home of their own and are not
+// among them.
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
+#include <string>
 #include <vector>
 
-#include "hearth/models/decoder.h"
 #include "hearth/ops/dry_run.h"
+#include "hearth/train/loop/session.h"
 #include "hearth/train/plan/buffer_pool.h"
 #include "hearth/train/plan/memory_model.h"
-#include "hearth/train/plan/weight_memory.h"
 
 namespace hearth::train {
+
+// What the loop evaluates at once.
+struct PlannedPass {
+  std::vector<std::int64_t> rows;  // of each micro-batch
+  std::int64_t length = 0;
+  bool gradients = true;  // else the loss alone, as a validation
+
+  auto operator<=>(const PlannedPass&) const = default;
+};
+
+// What it takes beside arrays.
+struct PassNeeds {
+  std::size_t scratch = 0;  // bytes; the most that an op asks for
+  std::size_t nodes = 0;    // of its graph
+};
 
 class PassMemory {
  public:
@@ -25,30 +41,32 @@ class PassMemory {
   // it has found is remembered: a planner asks for the same passes many times.
   static std::shared_ptr<PassMemory> of(const MemoryQuestion& question);
 
-  // Takes and drops what a pass over so many rows does; without `gradients`,
-  // as a validation.
-  void walk(
-      BufferPool& pool,
-      std::int64_t rows,
-      std::int64_t length,
-      bool gradients
-  );
+  // Takes and drops the arrays of the pass.
+  PassNeeds walk(BufferPool& pool, const PlannedPass& pass);
+
+  // Why passes are those of a language model and not of the objective; empty
+  // where they are its own.
+  std::string remark();
 
  private:
-  MemoryQuestion question_;
-  models::Decoder model_;
-  std::mutex mutex_;
-  // By rows, length, and whether gradients are made.
-  std::map<
-      std::tuple<std::int64_t, std::int64_t, bool>,
-      std::vector<ops::MemoryEvent>>
-      seen_;
+  struct Found {
+    std::vector<std::size_t>
+        inputs;  // bytes of each array of the micro-batches
+    std::vector<ops::MemoryEvent> events;
+    PassNeeds needs;
+  };
 
-  std::vector<ops::MemoryEvent> events_of(
-      std::int64_t rows,
-      std::int64_t length,
-      bool gradients
-  ) const;
+  MemoryQuestion question_;
+  Session session_;
+  std::unique_ptr<Objective> objective_;
+  std::string remark_;
+  std::mutex mutex_;
+  std::map<PlannedPass, Found> seen_;
+
+  void take_language_model(const std::string& why);
+  MicroBatch described_batch(const PlannedPass& pass, std::int64_t rows) const;
+  Found found(const PlannedPass& pass) const;
+  Found found_by_any(const PlannedPass& pass);
 };
 
 }  // namespace hearth::train

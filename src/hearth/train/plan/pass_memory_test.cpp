@@ -7,6 +7,7 @@
 #include "hearth/nn/init.h"
 #include "hearth/ops/execution.h"
 #include "hearth/train/objectives/language_model.h"
+#include "hearth/train/objectives/preference.h"
 #include "hearth/train/step/accumulator.h"
 
 namespace hearth::train {
@@ -47,38 +48,58 @@ data::Batch zeros() {
   return b;
 }
 
-// What the allocator has taken for a training pass over a real model, in use or
-// kept, and no more of.
-std::size_t held_by(const MemoryQuestion& q) {
-  models::Decoder model(q.model);
-  for (nn::Weight* p : model.parameters().all()) {
+std::unique_ptr<models::Decoder> real_model(
+    const MemoryQuestion& q,
+    models::Use use
+) {
+  auto model = std::make_unique<models::Decoder>(q.model);
+  for (nn::Weight* p : model->parameters().all()) {
     nn::initialize(*p, 3, q.model.layers);
-    p->trainable = true;
+    p->trainable = use == models::Use::training;
   }
-  const auto compute = q.bf16 ? mx::bfloat16 : mx::float32;
-  models::prepare(model, compute, models::Use::training);
-  model.set_checkpointing(q.checkpointed);
+  models::prepare(*model, q.bf16 ? mx::bfloat16 : mx::float32, use);
+  return model;
+}
+
+// What the allocator has taken for a training step over a real model, in use
+// or kept, and no more of.
+std::size_t held_by(
+    const MemoryQuestion& q,
+    const Objective& objective = LanguageModel()
+) {
+  const auto model = real_model(q, models::Use::training);
+  model->set_checkpointing(q.checkpointed);
   AccumulateOptions options;
-  options.compute = compute;
-  std::uint32_t rows = kRows;
+  options.compute = q.bf16 ? mx::bfloat16 : mx::float32;
+  options.eval_interval = static_cast<int>(q.eval_interval);
+  auto rows = static_cast<std::uint32_t>(q.rows);
   mx::clear_cache();
   const std::size_t before = mx::get_active_memory();
-  const Gradients g =
-      accumulate(model, LanguageModel(), zeros(), rows, options);
+  const Gradients g = accumulate(*model, objective, zeros(), rows, options);
   return mx::get_active_memory() - before + mx::get_cache_memory();
 }
 
 std::size_t predicted(const MemoryQuestion& q) {
+  const auto together = static_cast<std::size_t>(q.eval_interval);
+  const PlannedPass pass{
+      .rows = std::vector<std::int64_t>(together, q.rows), .length = kLength
+  };
   BufferPool pool;
-  PassMemory(q).walk(pool, kRows, kLength, true);
+  PassMemory memory(q);
+  memory.walk(pool, pass);
+  EXPECT_EQ(memory.remark(), "");
   return pool.resident();
 }
 
-void expect_near(const MemoryQuestion& q, const char* what) {
-  const auto held = static_cast<double>(held_by(q));
+void expect_near(
+    const MemoryQuestion& q,
+    const char* what,
+    const Objective& objective = LanguageModel()
+) {
+  const auto held = static_cast<double>(held_by(q, objective));
   const auto said = static_cast<double>(predicted(q));
-  EXPECT_GT(said, 0.97 * held) << what;
-  EXPECT_LT(said, 1.10 * held) << what;
+  EXPECT_GT(said, 0.99 * held) << what << said / held;
+  EXPECT_LT(said, 1.01 * held) << what << said / held;
 }
 
 TEST(PassMemory, SaysWhatARealPassHolds) {
@@ -106,6 +127,53 @@ TEST(PassMemory, FollowsTheBlock) {
   q.model.family = "gpt2", q.model.gpt2_layout = true, q.model.rope.reset();
   q.model.kv_heads = q.model.heads;
   expect_near(q, "learnt positions, q, k and v in one matrix");
+}
+
+TEST(PassMemory, FollowsTheObjective) {
+  MemoryQuestion q = question(llama());
+  const auto plain = predicted(q);
+  const auto with = [&](const char* name, double neftune) {
+    Recipe recipe;
+    recipe.train.objective = name;
+    recipe.train.objectives.get<LanguageModelConfig>().neftune = neftune;
+    q.objective.recipe = std::make_shared<const Recipe>(recipe);
+  };
+  with("dpo", 0);
+  const Preference preference(0.1f, real_model(q, models::Use::inference));
+  expect_near(q, "pairs, and the start beside it", preference);
+  EXPECT_NE(predicted(q), plain);
+  with("lm", 0);
+  EXPECT_EQ(predicted(q), plain);
+  with("lm", 5);
+  EXPECT_GT(predicted(q), plain);
+}
+
+TEST(PassMemory, MicroBatchesThatAreEvaluatedTogetherAreOneGraph) {
+  MemoryQuestion q = question(llama());
+  q.rows = 1;
+  const auto alone = predicted(q);
+  q.eval_interval = kRows;
+  expect_near(q, "four together");
+  EXPECT_GT(predicted(q), alone);
+}
+
+// The most that an op asks for is what the run has to hold of it.
+TEST(PassMemory, SaysTheScratchOfARealPass) {
+  const auto scratch_of = [](const MemoryQuestion& q) {
+    BufferPool pool;
+    return PassMemory(q)
+        .walk(pool, {.rows = {kRows}, .length = kLength})
+        .scratch;
+  };
+  MemoryQuestion q = question(llama());
+  q.threads = ops::current_execution().pool.size();
+  q.model.vocab = 8192;  // more than any test before has asked for
+  held_by(q);
+  const auto stream = mx::default_stream(mx::Device::cpu);
+  EXPECT_EQ(ops::scratch(stream, 0)->size(), scratch_of(q));
+  const std::size_t before = scratch_of(q);
+  q.threads += 3;
+  EXPECT_GT(scratch_of(q), before);
 }
 
 TEST(PassMemory, IsTheSameEachTime) {

@@ -1,9 +1,11 @@
 // How a batch is cut into micro-batches that fit.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "hearth/ops/execution.h"
 #include "hearth/train/loop/session.h"
-#include "hearth/train/objectives/language_model.h"
+#include "hearth/train/plan/pass_memory.h"
 #include "hearth/train/plan/plan_cutting_impl.h"
 
 namespace hearth::train {
@@ -14,6 +16,15 @@ namespace {
 constexpr std::int64_t kUsualMicroTokens = 8192;
 // Below so many tokens computing blocks again costs less than small products.
 constexpr std::int64_t kLeastMicroTokens = 1024;
+
+PlannedObjective planned_objective(const Recipe& r, const PlannedModel& m) {
+  std::string key =
+      fmt::format("{} {} {}", r.train.objective, r.model.from, r.model.adapter);
+  for (const auto& [name, value] : r.train.objectives.values()) {
+    key += fmt::format(" {}={}", name, value);
+  }
+  return {std::make_shared<const Recipe>(r), m.source, key};
+}
 
 }  // namespace
 
@@ -37,6 +48,17 @@ BatchChoice batch_choice(const Recipe& recipe) {
   return b;
 }
 
+Cutting::Cutting(
+    const Recipe& r,
+    const PlannedModel& m,
+    const PlanMachine& machine
+)
+    : recipe_(r),
+      model_(m),
+      machine_(machine),
+      batch_(batch_choice(r)),
+      objective_(planned_objective(r, m)) {}
+
 MemoryQuestion Cutting::question(
     std::int64_t rows,
     const CutPolicy& policy
@@ -44,18 +66,19 @@ MemoryQuestion Cutting::question(
   const Recipe& r = recipe_;
   MemoryQuestion q;
   q.model = model_.config;
+  q.objective = objective_;
   if (r.lora) q.quantized = model_.quantized;
   q.bf16 = r.train.precision != "fp32";
   q.lora = r.lora;
   q.optim = r.optim;
   const ObjectiveNeeds& needs = r.objective().needs;
   q.start_model = needs.start_model;
-  const auto& terms = r.train.objectives.get<LanguageModelConfig>();
-  q.label_smoothing = static_cast<float>(terms.label_smoothing);
+  if (q.start_model) q.start_quantized = model_.start_quantized;
   q.step_tokens = static_cast<std::int64_t>(r.step_tokens());
   q.lengths = row_lengths(r);
-  const std::int64_t together = needs.row_group;
-  q.rows = std::max(together, rows - rows % together);
+  q.row_group = needs.row_group;
+  q.rows = std::max(q.row_group, rows - rows % q.row_group);
+  q.eval_interval = r.train.eval_interval;
   q.checkpointed =
       checkpointed_layers(policy.checkpointing, model_.config.layers);
   q.packed_all = policy.packed != "head";
@@ -106,6 +129,10 @@ Cut Cutting::at(std::int64_t rows, const CutPolicy& policy) const {
 
 MemoryTable Cutting::memory(const Cut& cut) const {
   return predict_memory(question(cut.rows, cut.policy));
+}
+
+std::string Cutting::remark(const Cut& cut) const {
+  return PassMemory::of(question(cut.rows, cut.policy))->remark();
 }
 
 std::int64_t Cutting::settle(const Cut& cut) const {

@@ -17,8 +17,7 @@ struct Cut {
 
 class Cutting {
  public:
-  Cutting(const Recipe& r, const PlannedModel& m, const PlanMachine& machine)
-      : recipe_(r), model_(m), machine_(machine), batch_(batch_choice(r)) {}
+  Cutting(const Recipe& r, const PlannedModel& m, const PlanMachine& machine);
 
   const BatchChoice& batch() const { return batch_; }
 
@@ -27,6 +26,8 @@ class Cutting {
   Cut choose() const;
   Cut at(std::int64_t rows, const CutPolicy& policy) const;
   MemoryTable memory(const Cut& cut) const;
+  // PassMemory::remark() of those passes.
+  std::string remark(const Cut& cut) const;
   // Where the batch policy takes the rows: doubled while a step takes less than
   // half of the budget, as long as the whole process stays within it.
   std::int64_t settle(const Cut& cut) const;
@@ -36,6 +37,7 @@ class Cutting {
   const PlannedModel& model_;
   const PlanMachine& machine_;
   BatchChoice batch_;
+  PlannedObjective objective_;
 
   std::vector<CutPolicy> policies() const;
   MemoryQuestion question(std::int64_t rows, const CutPolicy& policy) const;

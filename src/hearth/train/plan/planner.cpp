@@ -12,6 +12,7 @@
 #include "hearth/text/tokenizer/tokenizer.h"
 #include "hearth/train/loop/run_model.h"
 #include "hearth/train/loop/session.h"
+#include "hearth/train/loop/session_start.h"
 #include "hearth/train/plan/plan_advice_impl.h"
 #include "hearth/train/plan/plan_cutting_impl.h"
 #include "hearth/train/plan/positions.h"
@@ -106,6 +107,12 @@ PlannedModel planned_model(const Recipe& recipe) {
   options.use = models::Use::frozen_base;
   options.quantize = base_format(recipe);
   model.quantized = models::quantized_formats(*source, blueprint, options);
+  if (recipe.objective().needs.start_model) {
+    const bool wide = recipe.train.precision == "fp32";
+    model.start_quantized =
+        start_formats(*source, model.config, wide ? mx::float32 : mx::bfloat16);
+  }
+  model.source = source;
   return model;
 }
 
@@ -126,7 +133,8 @@ Plan make_plan(
   plan.budget_reason = machine.budget_reason;
   plan.peak_gflops = machine.peak_gflops;
   plan.settled_rows = cut.fits ? cutting.settle(cut) : cut.rows;
-  plan.memory = cutting.memory({plan.settled_rows, cut.policy, cut.fits});
+  const Cut settled{plan.settled_rows, cut.policy, cut.fits};
+  plan.memory = cutting.memory(settled);
   plan.accumulation =
       (cutting.batch().all + plan.settled_rows - 1) / plan.settled_rows;
   if (!cut.fits) {
@@ -144,6 +152,8 @@ Plan make_plan(
   if (recipe.train.epochs <= 0) plan.steps = recipe.train.steps;
   plan.step_seconds = step_seconds(plan, model.config, machine);
   explain(plan, cutting, recipe);
+  const std::string remark = cutting.remark(settled);
+  if (!remark.empty()) plan.reasons.push_back(remark);
   return plan;
 }
 

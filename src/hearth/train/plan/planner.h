@@ -34,6 +34,9 @@ struct PlannedModel {
   models::DecoderConfig config;
   // Of a frozen base: matrices that are held quantised, by name.
   QuantizedMatrices quantized = {};
+  // Of the start that an objective reads beside a whole model.
+  QuantizedMatrices start_quantized = {};
+  std::shared_ptr<const io::ModelSource> source = {};
 };
 PlannedModel planned_model(const Recipe& recipe);
 

@@ -89,6 +89,16 @@ TEST(MemoryModel, LengthsTakeWhatTheLargestTakes) {
   EXPECT_EQ(plan_of(r, 0).memory.activations, one);
 }
 
+TEST(MemoryModel, MicroBatchesThatAreEvaluatedTogetherTakeMore) {
+  Recipe r = small_recipe();
+  r.train.micro_batch_size = 2;
+  const auto alone = plan_of(r, 0).memory.activations;
+  r.train.eval_interval = 8;
+  const auto together = plan_of(r, 0).memory.activations;
+  EXPECT_GT(together, alone);
+  EXPECT_LT(together, 2 * alone);
+}
+
 // A model of zeros as llama.cpp would have it: in float32, or in Q8_0, where 34
 // bytes hold 32 weights.
 std::string zero_gguf(const TempFolder& folder, bool quantized) {

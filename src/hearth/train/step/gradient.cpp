@@ -97,21 +97,34 @@ Gradients gradients_of(
   return gradients_of(model, objective, std::span(&batch, 1), compute);
 }
 
-Gradients loss_of(
+LossGraph loss_graph(
     const models::Decoder& model,
     const Objective& objective,
     const MicroBatch& batch,
     mx::Dtype compute
 ) {
   auto value = objective(model, batch, pass_of(batch, compute, false));
-  std::vector<mx::array> outputs = {value.loss_sum, value.weight_sum};
-  for (const auto& [name, sum] : value.metric_sums) outputs.push_back(sum);
+  LossGraph graph{{value.loss_sum, value.weight_sum}, {}};
+  for (const auto& [name, sum] : value.metric_sums) {
+    graph.outputs.push_back(sum);
+    graph.metrics.push_back(name);
+  }
+  return graph;
+}
+
+Gradients loss_of(
+    const models::Decoder& model,
+    const Objective& objective,
+    const MicroBatch& batch,
+    mx::Dtype compute
+) {
+  auto [outputs, metrics] = loss_graph(model, objective, batch, compute);
   mx::eval(outputs);
   Gradients result;
   result.loss_sum = outputs[0].item<float>();
   result.weight_sum = outputs[1].item<float>();
-  for (std::size_t i = 2; const auto& [name, sum] : value.metric_sums) {
-    result.metric_sums[name] = outputs[i++].item<float>();
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    result.metric_sums[metrics[i]] = outputs[2 + i].item<float>();
   }
   return result;
 }

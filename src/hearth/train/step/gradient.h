@@ -32,6 +32,18 @@ PassGraph gradient_graph(
     double loss_scale = 1
 );
 
+// The loss alone: loss sum, weight sum, then the objective's metrics.
+struct LossGraph {
+  std::vector<mx::array> outputs;
+  std::vector<std::string> metrics;
+};
+LossGraph loss_graph(
+    const models::Decoder& model,
+    const Objective& objective,
+    const MicroBatch& batch,
+    mx::Dtype compute
+);
+
 // Throws OutOfMemory, with the model as it was, when the budget does not hold
 // the pass. Several micro-batches are built as one graph and evaluated
 // together, each when the gradients of the one before are there, so that they
