@@ -30,6 +30,10 @@ void store8(T* to, const Eight<T>& from) {
 inline float lane_sum(float x) {
   return x;
 }
+inline float swap_lanes(float x, int /*apart*/) {
+  return x;
+}
+inline void wait_for_all() {}
 inline float nan_value() {
   return std::numeric_limits<float>::quiet_NaN();
 }

@@ -50,6 +50,10 @@ __device__ float lane_sum(float x) {
   }
   return x;
 }
+__device__ float swap_lanes(float x, int apart) {
+  return __shfl_xor_sync(0xffffffffu, x, apart);
+}
+__device__ void wait_for_all() { __syncthreads(); }
 __device__ float nan_value() { return __int_as_float(0x7fffffff); }
 __device__ float sqrt_of(float x) { return sqrtf(x); }
 __device__ float exp_of(float x) { return expf(x); }

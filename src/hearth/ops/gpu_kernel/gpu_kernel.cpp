@@ -1,5 +1,6 @@
 #include "hearth/ops/gpu_kernel/gpu_kernel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <variant>
@@ -17,7 +18,7 @@
 namespace hearth::ops {
 namespace {
 
-constexpr int kThreads = 128;  // a block
+constexpr int kThreads = 128;  // a block, where items do not want more
 
 // What a body finds in Metal; in CUDA: cuda_source.cpp; on a CPU: body_impl.h.
 constexpr const char* kMetal = R"(
@@ -31,6 +32,12 @@ template <typename T> inline void store8(device T* to, Eight<T> from) {
   *(device Eight<T>*)to = from;
 }
 inline float lane_sum(float x) { return metal::simd_sum(x); }
+inline float swap_lanes(float x, int apart) {
+  return metal::simd_shuffle_xor(x, (ushort)apart);
+}
+inline void wait_for_all() {
+  metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+}
 inline float nan_value() { return NAN; }
 inline float sqrt_of(float x) { return metal::precise::sqrt(x); }
 inline float exp_of(float x) { return metal::precise::exp(x); }
@@ -84,6 +91,12 @@ std::string body_of(
         "using {} = {};\n", name, metal ? metal_type(type) : cuda_type(type)
     );
   }
+  if (launch.shared > 0) {
+    out += fmt::format(
+        "{} float shared[{}];\n", metal ? "threadgroup" : "__shared__",
+        launch.shared
+    );
+  }
   out += text_of(kernel.file);
   return out;
 }
@@ -129,8 +142,12 @@ Arrays on_cpu(
 ) {
   if (has_cuda_compiler()) compile_cuda(cuda_program(kernel, launch, inputs));
   Arrays dense_inputs;
-  for (const auto& a : inputs) {
-    dense_inputs.push_back(mx::contiguous(a, false, s));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool kept =
+        std::ranges::find(kernel.written, i) != kernel.written.end();
+    const auto& a = inputs[i];
+    // A copy of what is written would be written in its place.
+    dense_inputs.push_back(kept ? a : mx::contiguous(a, false, s));
   }
   auto shapes = launch.shapes;
   auto dtypes = launch.dtypes;
@@ -195,7 +212,7 @@ Arrays run_gpu_kernel(
   const int count = static_cast<int>(launch.sizes.size());
   all.push_back(mx::array(launch.sizes.begin(), {count}, mx::int32));
   const std::tuple<int, int, int> grid{static_cast<int>(threads), 1, 1},
-      block{kThreads, 1, 1};
+      block{std::max(kThreads, launch.lanes), 1, 1};
   if (!mx::metal::is_available()) {
     const auto& ptx = compile_cuda(cuda_program(kernel, launch, inputs));
     const bool dense = true;

@@ -14,6 +14,11 @@
 //                       is compiled for
 //   Eight<T>, load8, store8    eight neighbours, moved at once
 //   lane_sum(x)         the sum over the item's threads, which all get
+//   swap_lanes(x, apart)   the x of the thread whose number differs by that
+//                       power of two, below 32; every thread must ask
+//   shared[], wait_for_all()   floats that all of an item's threads see, and
+//                       the place where each waits for the others, where more
+//                       than 32 work on one
 //   sqrt_of, exp_of, tanh_of, nan_value   of floats
 // and must compute in float, convert by T(x) and float(x), and not use pointers
 // other than `GPU_MEMORY T*`, nor a word of Metal's own (`thread`) as a name.
@@ -50,11 +55,16 @@ struct GpuKernel {
   const char* file;  // of the body, below ops/
   std::vector<std::string> inputs, outputs;
   const char* functions = nullptr;  // a file of functions that the body calls
+  // Those inputs, by place, are written where they lie: dense arrays that
+  // somebody keeps. What reads them must come later, by what it is computed
+  // from or because it is evaluated later.
+  std::vector<std::size_t> written = {};
 };
 
 struct KernelLaunch {
   long items = 0;
-  int lanes = 1;           // 1 or 32
+  int lanes = 1;           // 1, 32 or a multiple of 128
+  int shared = 0;          // floats
   std::vector<int> sizes;  // sizes[1] and on; sizes[0] is items
   std::vector<std::pair<std::string, int>> integers;
   std::vector<std::pair<std::string, float>> floats;
