@@ -24,6 +24,7 @@ struct Work {
   int prompt;  // tokens of a timed prompt; 0: decoding
   int batch, depth;
   infer::KvType kv = infer::KvType::automatic;
+  bool on_gpu = false;  // alone
 };
 constexpr Work kWorks[] = {
     {"prefill 512", 512, 1, 0},
@@ -31,6 +32,10 @@ constexpr Work kWorks[] = {
     {"decode 8", 0, 8, 0},
     {"decode 1 at 4k", 0, 1, 4096},
     {"decode 1 at 4k, int8 keys", 0, 1, 4096, infer::KvType::int8},
+    {"decode 1 at 512", 0, 1, 512, infer::KvType::automatic, true},
+    {"decode 8 at 512", 0, 8, 512, infer::KvType::automatic, true},
+    {"decode 64 at 512", 0, 64, 512, infer::KvType::automatic, true},
+    {"decode 1 at 4000", 0, 1, 4000, infer::KvType::automatic, true},
 };
 constexpr int kSteps = 32;  // of a timed run of decoding
 
@@ -128,6 +133,7 @@ class Decoding {
       );
       return;
     }
+    if (runner.chooses()) return ahead(runner);
     std::vector<infer::RunnerPart> parts(sequences_.size());
     for (std::size_t t = 0; t < kSteps; ++t) {
       for (std::size_t s = 0; s < parts.size(); ++s) {
@@ -138,6 +144,20 @@ class Decoding {
       }
       runner.step(parts);
     }
+  }
+  // As an engine does where the runner chooses: a step is sent before the
+  // tokens of the last are read.
+  void ahead(infer::Runner& runner) {
+    std::vector<infer::DrawnRow> rows;
+    for (std::size_t s = 0; s < sequences_.size(); ++s) {
+      rows.push_back({sequences_[s], ids_[s], {}});
+    }
+    for (int t = 0; t < kSteps; ++t) {
+      runner.send(rows);
+      if (t > 0) runner.receive();
+      for (auto& row : rows) row.id.reset();
+    }
+    runner.receive();
   }
   // Bytes of a step, half of a run's new keys and values among them.
   double step_bytes() const {
@@ -232,6 +252,7 @@ std::vector<BenchCase> infer_cases(const CaseContext& context) {
   const auto paths = context.models.empty() ? bench_models() : context.models;
   for (const auto& path : paths) {
     for (const Work& work : kWorks) {
+      if (work.on_gpu && ops::on_cpu({})) continue;
       cases.push_back(case_of(path, work, context, shelf));
     }
   }

@@ -219,13 +219,32 @@ std::int32_t Sampler::pick(
   const double least = options_.min_p * std::ranges::max(weights_);
   double sum = 0;
   for (double& w : weights_) w = sum += w >= least ? w : 0;
-  RandomStream random(RandomKey(options_.seed).fold("sample").fold(position));
-  const double drawn = random.uniform() * sum;
+  const double drawn = uniform(position) * sum;
   // The first whose running sum passes the draw has a weight of its own; a
   // draw that rounds up to the whole sum takes the last such one.
   auto at = std::ranges::upper_bound(weights_, drawn);
   if (at == weights_.end()) at = std::ranges::lower_bound(weights_, sum);
   return candidates_[static_cast<std::size_t>(at - weights_.begin())].id;
+}
+
+double Sampler::uniform(std::uint64_t position) const {
+  RandomStream random(RandomKey(options_.seed).fold("sample").fold(position));
+  return random.uniform();
+}
+
+std::optional<Draw> Sampler::draw(std::uint64_t position) const {
+  const SamplerOptions& o = options_;
+  if (!bias_.empty() || o.repeat_penalty != 1 || o.frequency_penalty != 0 ||
+      o.presence_penalty != 0 || o.typical_p < 1) {
+    return std::nullopt;
+  }
+  Draw out;
+  out.temperature = static_cast<float>(o.temperature);
+  out.top_k = o.top_k;
+  out.top_p = static_cast<float>(o.top_p);
+  out.min_p = static_cast<float>(o.min_p);
+  if (o.temperature > 0) out.uniform = static_cast<float>(uniform(position));
+  return out;
 }
 
 double log_sum_exp(std::span<const float> logits) {

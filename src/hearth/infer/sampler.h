@@ -3,9 +3,11 @@
 // of numbers; it knows neither models nor text.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "hearth/infer/draw.h"
 #include "hearth/infer/sampling_options.h"
 
 namespace hearth::infer {
@@ -36,6 +38,10 @@ class Sampler {
       std::size_t prompt = 0
   );
 
+  // What pick() would draw by at that position; none where it heeds more than
+  // the logits and a Draw's options.
+  std::optional<Draw> draw(std::uint64_t position) const;
+
  private:
   struct Candidate {
     std::int32_t id;
@@ -46,6 +52,8 @@ class Sampler {
   std::vector<float> scores_;
   std::vector<Candidate> candidates_;
   std::vector<double> weights_;
+
+  double uniform(std::uint64_t position) const;
 
   std::span<const float> adjusted(
       std::span<const float> logits,

@@ -206,6 +206,10 @@ void Decoder::set_checkpointing(std::vector<bool> layers) {
   checkpointed_ = std::move(layers);
 }
 
+void Decoder::join_products() {
+  for (const auto& block : blocks_) block->join_products();
+}
+
 std::vector<nn::Linear*> Decoder::linears() {
   std::vector<nn::Linear*> all;
   for (const auto& block : blocks_) {

@@ -56,6 +56,10 @@ class Decoder {
   // a layer; empty for none.
   void set_checkpointing(std::vector<bool> layers);
 
+  // Products that read the same input become one where nothing is trained
+  // (nn/joined.h). Weights must be filled, and on a GPU.
+  void join_products();
+
   // Every projection, the head's not among them.
   std::vector<nn::Linear*> linears();
   std::vector<nn::Gate*> gates();

@@ -28,6 +28,7 @@ class Decoder::Block {
   Stream checkpointed(const Stream& in, const nn::Pass& pass) const;
 
   std::vector<nn::Linear*> linears();
+  void join_products() { attention_.join(), mlp_.join(); }
   nn::Gate* gate() { return mlp_.gate(); }
 
  private:

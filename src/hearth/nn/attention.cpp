@@ -34,41 +34,54 @@ Attention::Attention(
   if (k) k_norm_.emplace(k, config.norm);
 }
 
-std::vector<mx::array> Attention::project(
+std::vector<mx::array> Attention::parted(const mx::array& qkv) const {
+  const auto& c = config_;
+  return mx::split(qkv, mx::Shape{c.heads, c.heads + c.kv_heads}, 2);
+}
+
+std::vector<mx::array> Attention::heads_of(
     const mx::array& x,
     const Pass& pass
 ) const {
   const auto& c = config_;
-  if (joint()) {
-    return {
-        to_heads((*inputs_[0])(x, pass), c.heads + 2 * c.kv_heads, c.head_dim)
-    };
+  const int all = c.heads + 2 * c.kv_heads;
+  const bool one = joined_ && joined_->counts(pass);
+  std::vector<mx::array> heads;
+  if (joint() || one) {
+    const auto y = one ? (*joined_)(x) : (*inputs_[0])(x, pass);
+    heads.push_back(to_heads(y, all, c.head_dim));
+    if (!q_norm_ && !k_norm_) return heads;
+    heads = parted(heads[0]);
+  } else {
+    const auto qkv = nn::project(
+        x, {inputs_[0].get(), inputs_[1].get(), inputs_[2].get()}, pass
+    );
+    heads.push_back(to_heads(qkv[0], c.heads, c.head_dim));
+    heads.push_back(to_heads(qkv[1], c.kv_heads, c.head_dim));
+    heads.push_back(to_heads(qkv[2], c.kv_heads, c.head_dim));
   }
-  const auto qkv = nn::project(
-      x, {inputs_[0].get(), inputs_[1].get(), inputs_[2].get()}, pass
-  );
-  auto q = to_heads(qkv[0], c.heads, c.head_dim);
-  auto k = to_heads(qkv[1], c.kv_heads, c.head_dim);
-  auto v = to_heads(qkv[2], c.kv_heads, c.head_dim);
-  if (q_norm_) q = (*q_norm_)(q, pass.dtype);
-  if (k_norm_) {
-    k = (*k_norm_)(k, pass.dtype);
-  }
-  if (rotary_) {
-    q = (*rotary_)(q, pass);
-    k = (*rotary_)(k, pass);
-  }
-  return {q, k, v};
+  if (q_norm_) heads[0] = (*q_norm_)(heads[0], pass.dtype);
+  if (k_norm_) heads[1] = (*k_norm_)(heads[1], pass.dtype);
+  return heads;
+}
+
+std::vector<mx::array> Attention::project(
+    const mx::array& x,
+    const Pass& pass
+) const {
+  auto heads = heads_of(x, pass);
+  if (!rotary_) return heads;
+  if (heads.size() == 1) heads = parted(heads[0]);
+  heads[0] = (*rotary_)(heads[0], pass);
+  heads[1] = (*rotary_)(heads[1], pass);
+  return heads;
 }
 
 mx::array Attention::attend_unfused(
     const std::vector<mx::array>& qkv,
     const ops::AttentionOptions& options
 ) const {
-  const auto& c = config_;
-  const auto parts =
-      joint() ? mx::split(qkv[0], mx::Shape{c.heads, c.heads + c.kv_heads}, 2)
-              : qkv;
+  const auto parts = qkv.size() == 1 ? parted(qkv[0]) : qkv;
   return ops::attention_reference(parts[0], parts[1], parts[2], options);
 }
 
@@ -86,16 +99,38 @@ mx::array Attention::attend(
   };
   if (pass.caches == nullptr) {
     if (!pass.fused_attention) return attend_unfused(qkv, options);
-    if (!joint()) return ops::attention(qkv[0], qkv[1], qkv[2], options);
+    if (qkv.size() > 1) return ops::attention(qkv[0], qkv[1], qkv[2], options);
     return ops::attention_qkv(qkv[0], c.heads, c.kv_heads, options);
   }
   const auto& cache = pass.caches->at(layer);
-  if (!joint()) {
-    return ops::cached_attention(qkv[0], qkv[1], qkv[2], cache, options);
-  }
-  const auto parts =
-      mx::split(qkv[0], mx::Shape{c.heads, c.heads + c.kv_heads}, 2);
+  const auto parts = qkv.size() == 1 ? parted(qkv[0]) : qkv;
   return ops::cached_attention(parts[0], parts[1], parts[2], cache, options);
+}
+
+mx::array Attention::attend_pages(
+    const mx::array& x,
+    const Pass& pass,
+    std::size_t layer
+) const {
+  const auto& c = config_;
+  const PagedPass& p = *pass.paged;
+  const auto& pool = p.pools->at(layer);
+  const ops::AttentionOptions options{
+      .scale = c.scale, .softcap = c.softcap, .window = c.window
+  };
+  if (!p.before) {
+    std::optional<mx::array> angles;
+    if (rotary_) angles = rotary_->table(pass.length);
+    return ops::paged_attention(
+        heads_of(x, pass), pool, p.rows, angles, options
+    );
+  }
+  auto qkv = project(x, pass);
+  if (qkv.size() == 1) qkv = parted(qkv[0]);
+  const auto pages = mx::reshape(p.rows.pages, {-1});
+  const auto [keys, values] =
+      ops::append_to_pages(qkv[1], qkv[2], pool, pages, *p.before);
+  return ops::attention(qkv[0], keys, values, options);
 }
 
 mx::array Attention::operator()(
@@ -103,13 +138,19 @@ mx::array Attention::operator()(
     const Pass& pass,
     std::size_t layer
 ) const {
-  const auto y = attend(project(x, pass), pass, layer);
+  const auto y = pass.paged != nullptr ? attend_pages(x, pass, layer)
+                                       : attend(project(x, pass), pass, layer);
   return (*output_)(
       mx::reshape(
           y, {x.shape(0), x.shape(1), config_.heads * config_.head_dim}
       ),
       pass
   );
+}
+
+void Attention::join() {
+  if (joint() || (joined_ && joined_->current())) return;
+  joined_ = Joined::of({inputs_[0].get(), inputs_[1].get(), inputs_[2].get()});
 }
 
 std::vector<Linear*> Attention::linears() {

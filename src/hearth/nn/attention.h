@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "hearth/nn/linear.h"
+#include "hearth/nn/joined.h"
 #include "hearth/nn/norm.h"
 #include "hearth/nn/rotary.h"
 #include "hearth/ops/attention/op.h"
@@ -39,6 +39,8 @@ class Attention {
   ) const;
 
   std::vector<Linear*> linears();
+  // As Joined says: queries, keys and values.
+  void join();
 
  private:
   AttentionConfig config_;
@@ -46,12 +48,23 @@ class Attention {
   std::vector<std::unique_ptr<Linear>> inputs_;
   std::unique_ptr<Linear> output_;
   std::optional<Norm> q_norm_, k_norm_;
+  std::optional<Joined> joined_;
 
   bool joint() const { return inputs_.size() == 1; }
+  // Of all heads, not rotated yet: queries, keys and values, or one array of
+  // all where one product gives them and nothing is to be done to them.
+  std::vector<mx::array> heads_of(const mx::array& x, const Pass& pass) const;
   std::vector<mx::array> project(const mx::array& x, const Pass& pass) const;
+  // Of one array of all heads, as views.
+  std::vector<mx::array> parted(const mx::array& qkv) const;
   mx::array attend_unfused(
       const std::vector<mx::array>& qkv,
       const ops::AttentionOptions& options
+  ) const;
+  mx::array attend_pages(
+      const mx::array& x,
+      const Pass& pass,
+      std::size_t layer
   ) const;
   mx::array attend(
       const std::vector<mx::array>& qkv,

@@ -59,6 +59,11 @@ mx::array Linear::operator()(const mx::array& x, const Pass& pass) const {
   return add_bias((*lora)(uses[1], y, *weight_, pass), bias);
 }
 
+bool Linear::plain(const Pass& pass) const {
+  return !weight_->quantized() && weight_->value().size() > 0 &&
+         adapter(pass) == nullptr;
+}
+
 std::optional<ops::LinearPart> Linear::part(const Pass& pass) const {
   if (weight_->quantized()) return {};
   ops::LinearPart out{{}, {}, weight_->packed(), {}, weight_->home};

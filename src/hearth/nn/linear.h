@@ -27,6 +27,8 @@ class Linear {
       const Pass& pass
   ) const;
 
+  // Whether it is a dense matrix in this pass, and no adapter counts.
+  bool plain(const Pass& pass) const;
   // As one of the layers that ops::linears takes; empty where it is quantised
   // or its adapter is more than a product.
   std::optional<ops::LinearPart> part(const Pass& pass) const;

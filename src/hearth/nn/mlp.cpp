@@ -26,6 +26,10 @@ Mlp::Mlp(const ParameterSet& set, int layer, const MlpConfig& config)
 
 mx::array Mlp::operator()(const mx::array& x, const Pass& pass) const {
   if (!up_) return activated_down({(*first_)(x, pass)}, pass);
+  if (joined_ && !gate_ && joined_->counts(pass)) {
+    const auto both = (*joined_)(x);
+    return (*down_)(ops::gated_mlp_activation(both, config_.act), pass);
+  }
   if (!pass.training && !gate_) {
     const auto g = (*first_)(x, pass);
     return (*down_)(up_->gated(g, x, config_.act, pass), pass);
@@ -63,6 +67,11 @@ mx::array Mlp::activated_down(
   return mx::custom_vjp(whole, [whole](const auto& v, const auto& ct, auto&&) {
     return mx::vjp(whole, mx::depends(v, ct), ct).second;
   })(arguments)[0];
+}
+
+void Mlp::join() {
+  if (joined_ && joined_->current()) return;
+  if (up_) joined_ = Joined::of({first_.get(), up_.get()});
 }
 
 std::vector<Linear*> Mlp::linears() {

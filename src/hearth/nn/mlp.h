@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hearth/nn/gate.h"
-#include "hearth/nn/linear.h"
+#include "hearth/nn/joined.h"
 
 namespace hearth::nn {
 
@@ -23,6 +23,8 @@ class Mlp {
   mx::array operator()(const mx::array& x, const Pass& pass) const;
 
   std::vector<Linear*> linears();
+  // As Joined says: gate and up.
+  void join();
   Gate* gate() { return gate_ ? &*gate_ : nullptr; }
 
  private:
@@ -36,6 +38,7 @@ class Mlp {
   // first_ is the gate's where there is one, else up's, and up_ is null.
   std::unique_ptr<Linear> first_, up_, down_;
   std::optional<Gate> gate_;
+  std::optional<Joined> joined_;
 };
 
 // The inner width at which three matrices have as many parameters as a plain

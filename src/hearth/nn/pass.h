@@ -6,12 +6,22 @@
 
 #include "hearth/ops/kv_cache/op.h"
 #include "hearth/ops/op.h"
+#include "hearth/ops/paged_attention/op.h"
 #include "hearth/ops/quantized_linear/weight.h"
 
 namespace hearth::nn {
 namespace mx = mlx::core;
 
 struct LoraSet;
+
+// Keys and values in pages that several sequences share, as a GPU decodes:
+// either a step of one token for each row, or a piece of one sequence's text.
+struct PagedPass {
+  const std::vector<mx::array>* pools;  // one for each layer
+  ops::PageRows rows;
+  // Of a piece: the tokens before it, which rows.lengths says too.
+  std::optional<int> before;
+};
 
 struct Pass {
   // Of activations: bfloat16 or float32. The residual stream is float32.
@@ -46,6 +56,8 @@ struct Pass {
   bool plain_loss = false;
   // One for each layer while decoding; else empty.
   std::vector<std::shared_ptr<ops::KvCache>>* caches = nullptr;
+  // In place of caches.
+  const PagedPass* paged = nullptr;
   // Takes the place of the layers' own adapters; null: those count.
   const LoraSet* lora = nullptr;
 };

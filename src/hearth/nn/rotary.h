@@ -14,6 +14,8 @@ class Rotary {
   explicit Rotary(ops::RopeConfig config) : config_(config) {}
   // Rotates x [batch, length, heads, dim] by the pass's positions.
   mx::array operator()(const mx::array& x, const Pass& pass) const;
+  // The rotations of that many positions at least, evaluated.
+  mx::array table(int length) const;
   const ops::RopeConfig& config() const { return config_; }
 
  private:
@@ -21,8 +23,6 @@ class Rotary {
   mutable std::mutex mutex_;
   mutable std::optional<mx::array> table_;
   mutable int table_for_ = 0;  // dynamic scaling: the length it was made for
-
-  mx::array table(int length) const;
 };
 
 }  // namespace hearth::nn

@@ -263,8 +263,23 @@ void Job::collect(int limit) {
 }
 
 bool Job::take(std::span<const float> logits, int limit) {
+  return take(scored_token(logits, pick(logits), request_.log_probs), limit);
+}
+
+bool Job::take(std::int32_t id, int limit) {
+  GeneratedToken token;
+  token.id = id;
+  return take(token, limit);
+}
+
+std::optional<Draw> Job::draw(int ahead) const {
+  if (grammar_ || request_.log_probs) return std::nullopt;
+  return sampler_.draw(tokens_.size() + static_cast<std::size_t>(ahead));
+}
+
+bool Job::take(const GeneratedToken& token, int limit) {
   Untold next;
-  next.token = scored_token(logits, pick(logits), request_.log_probs);
+  next.token = token;
   const std::int32_t id = next.token.id;
   tokens_.push_back(id);
   const auto& stops = request_.stop_ids;

@@ -66,6 +66,11 @@ class Job {
   // sequence may have. A token that is much to follow is told of later. Only
   // when ready.
   bool take(std::span<const float> logits, int limit);
+  // The same with a token that the runner chose.
+  bool take(std::int32_t id, int limit);
+  // How a runner may choose the token that comes after `ahead` more; none where
+  // it takes the host: for a grammar, or for log probabilities.
+  std::optional<Draw> draw(int ahead) const;
 
   // Tells the listener, once; later calls do nothing.
   void end(Finish finish);
@@ -79,7 +84,9 @@ class Job {
 
   // The request's sequence in the runner; only the scheduler uses these.
   SequenceId sequence = -1;
-  int cached = 0;   // tokens of the prompt that came from the prefix cache
+  int cached = 0;  // tokens of the prompt that came from the prefix cache
+  // Its newest token is fed, and the runner chooses the next.
+  bool flying = false;
   int guesses = 0;  // worth making in the next step; grows with their success
   // When it came, or last had a turn.
   std::chrono::steady_clock::time_point waits_since =
@@ -114,6 +121,7 @@ class Job {
   std::string spelled(std::int32_t id) const;
   std::string owner() const;
   bool full(int limit) const;
+  bool take(const GeneratedToken& token, int limit);
   void go_on(int limit);
   void hand_over(int limit);
   void tell_token(int limit);

@@ -14,9 +14,15 @@ std::size_t index(int i) {
 
 }  // namespace
 
-KvPages::KvPages(int pages, int page_tokens, std::size_t page_bytes)
+KvPages::KvPages(
+    int pages,
+    int page_tokens,
+    std::size_t page_bytes,
+    PagesElsewhere elsewhere
+)
     : page_tokens_(page_tokens),
       page_bytes_(page_bytes),
+      elsewhere_(std::move(elsewhere)),
       users_(index(pages)),
       data_(index(pages)) {
   free_.resize(index(pages));
@@ -49,7 +55,9 @@ int KvPages::pages_of(int tokens) const {
 // hold it; a page keeps its place in it for good.
 int KvPages::take() {
   const int page = free_.back();
-  if (data_[index(page)] == nullptr) {
+  if (elsewhere_.reach) {
+    elsewhere_.reach(page + 1);
+  } else if (data_[index(page)] == nullptr) {
     constexpr std::size_t kSlab = std::size_t{16} << 20;
     const std::size_t wanted = std::max<std::size_t>(kSlab / page_bytes_, 1);
     std::vector<int> fresh;
@@ -67,6 +75,11 @@ int KvPages::take() {
   free_.pop_back();
   users_[index(page)] = 1;
   return page;
+}
+
+void KvPages::copy(int from, int to) {
+  if (elsewhere_.copy) return elsewhere_.copy(from, to);
+  std::memcpy(data_[index(to)], data_[index(from)], page_bytes_);
 }
 
 void KvPages::give_back(int page) {
@@ -92,7 +105,7 @@ SequenceId KvPages::fork(SequenceId from, int tokens) {
     const int page = take();
     fresh.pages.push_back(page);
     fresh.at.push_back(data_[index(page)]);
-    std::memcpy(fresh.at.back(), old.at[whole], page_bytes_);
+    copy(old.pages[whole], page);
   }
   for (std::size_t i = 0; i < whole; ++i) ++users_[index(fresh.pages[i])];
   sequences_.emplace(next_, std::move(fresh));
@@ -145,7 +158,7 @@ void KvPages::reserve(Sequence& s, int more) {
   if (must_copy(s)) {
     const auto at = index(s.length / page_tokens_);
     const int page = take();
-    std::memcpy(data_[index(page)], s.at[at], page_bytes_);
+    copy(s.pages[at], page);
     give_back(s.pages[at]);
     s.pages[at] = page, s.at[at] = data_[index(page)];
   }

@@ -3,6 +3,7 @@
 // them. It knows bytes, not what they mean; who writes a token asks for room
 // first and finds a page that nobody else uses.
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -11,15 +12,27 @@
 
 namespace hearth::infer {
 
+// Pages that are not in memory of the host's.
+struct PagesElsewhere {
+  // Makes sure that the pages below that number are there. Throws OutOfMemory.
+  std::function<void(int pages)> reach;
+  std::function<void(int from, int to)> copy;
+};
+
 class KvPages {
  public:
-  KvPages(int pages, int page_tokens, std::size_t page_bytes);
+  KvPages(
+      int pages,
+      int page_tokens,
+      std::size_t page_bytes,
+      PagesElsewhere elsewhere = {}
+  );
 
   KvPool pool() const;
 
   struct Sequence {
     std::vector<int> pages;
-    std::vector<std::byte*> at;  // the same as addresses
+    std::vector<std::byte*> at;  // the same as addresses; null elsewhere
     int length = 0, adapter = -1;
   };
   // Throw UsageError when there is none of that number.
@@ -45,6 +58,7 @@ class KvPages {
  private:
   int page_tokens_;
   std::size_t page_bytes_;
+  PagesElsewhere elsewhere_;
   std::vector<int> users_;        // of each page
   std::vector<std::byte*> data_;  // null until first used
   std::vector<int> free_;         // the next to take last
@@ -56,6 +70,7 @@ class KvPages {
   // Whether the page that the next token goes to is there and shared.
   bool must_copy(const Sequence& sequence) const;
   int take();
+  void copy(int from, int to);
   void give_back(int page);
 };
 

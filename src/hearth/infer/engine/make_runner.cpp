@@ -2,6 +2,7 @@
 
 #include "hearth/infer/cpu/runner.h"
 #include "hearth/infer/graph/model_runner.h"
+#include "hearth/infer/graph/paged_runner.h"
 #include "hearth/models/adapters.h"
 
 namespace hearth::infer {
@@ -17,6 +18,8 @@ std::unique_ptr<Runner> make_runner(
     }
     auto runner = CpuRunner::make(model, options, adapters);
     if (runner) return runner;
+    auto paged = PagedRunner::make(model, options, std::move(adapters));
+    if (paged) return paged;
   }
   return std::make_unique<ModelRunner>(model, options);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hearth/base/hash.h"
+#include "hearth/infer/draw.h"
 
 namespace hearth::infer {
 
@@ -34,6 +35,14 @@ struct RunnerPart {
   bool prompt = false;
   // The hidden states of these tokens are wanted: Runner::states() gives them.
   bool states = false;
+};
+
+// One token of a sequence in a step whose next tokens the runner chooses.
+struct DrawnRow {
+  SequenceId sequence = 0;
+  // None: the one that the last send() chose for this sequence.
+  std::optional<std::int32_t> id;
+  Draw draw;
 };
 
 class Runner {
@@ -95,6 +104,16 @@ class Runner {
   // ids that are no tokens or pass the context, and OutOfMemory before
   // anything is changed when the pool has too few pages.
   virtual std::span<const float> step(std::span<const RunnerPart> parts) = 0;
+
+  // Whether tokens can be chosen where the logits are, and steps be sent before
+  // the last one's tokens are known: then these two work.
+  virtual bool chooses() const { return false; }
+  // Feeds every row and begins to choose what comes after it. Throws as step()
+  // does, before anything is changed.
+  virtual void send(std::span<const DrawnRow> /*rows*/) {}
+  // The tokens that the earliest send() whose tokens were not received yet has
+  // chosen, one for each of its rows. Waits for them.
+  virtual std::vector<std::int32_t> receive() { return {}; }
 
   // Floats that a token's hidden state has; 0 where there are none to be had.
   virtual int width() const { return 0; }

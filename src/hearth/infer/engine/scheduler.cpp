@@ -48,8 +48,7 @@ Scheduler::~Scheduler() {
   for (JobPtr& job : held_) job->end(Finish::cancelled);
 }
 
-template <typename Work>
-bool Scheduler::guarded(Job& job, const Work& work) {
+bool Scheduler::guarded(Job& job, FunctionRef<void()> work) {
   try {
     work();
     return true;
@@ -93,6 +92,7 @@ void Scheduler::cancel(RequestId id) {
 
 void Scheduler::hold(RequestId id) {
   stalled_ = false;
+  land();
   const auto move_from = [&](auto& jobs) {
     const auto at = std::ranges::find_if(jobs, [&](const JobPtr& job) {
       return job->id() == id;
@@ -196,11 +196,20 @@ std::vector<int> Scheduler::read_in_turns() {
 std::vector<Scheduler::Feed> Scheduler::plan() {
   const std::vector<int> read = read_in_turns();
   std::vector<Feed> feeds;
+  std::optional<int> adapter;
+  for (const JobPtr& job : running_) {
+    if (job->flying) adapter = job->request().adapter;
+  }
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Job& job = *running_[i];
+    if (job.flying) {
+      if (may_go_on(job)) feeds.push_back({&job, 1, LogitsOf::last, {}, true});
+      continue;
+    }
     if (makes_tokens(job)) {
       if (!job.ready()) continue;
-      feeds.push_back({&job, 1, LogitsOf::last});
+      const bool flies = may_fly(job, adapter);
+      feeds.push_back({&job, 1, LogitsOf::last, {}, flies});
       continue;
     }
     if (read[i] == 0) continue;
@@ -218,7 +227,7 @@ std::vector<Scheduler::Feed> Scheduler::plan() {
 // Many sequences fill a step by themselves; then guesses would only make it
 // longer.
 void Scheduler::add_guesses(std::vector<Feed>& feeds) {
-  if (!speculator_ || running_.size() > batch_guessed_) return;
+  if (!guesses()) return;
   std::vector<Speculator::Ask> asks;
   std::vector<Feed*> asked;
   for (Feed& f : feeds) {
@@ -271,15 +280,7 @@ void Scheduler::preempt_last() {
 }
 
 void Scheduler::secure_pages(std::vector<Feed>& feeds) {
-  const auto need = [&] {
-    int pages = 0;
-    for (const Feed& f : feeds) {
-      pages += runner_.pages_for(
-          f.job->sequence, f.tokens + static_cast<int>(f.guesses.size())
-      );
-    }
-    return pages;
-  };
+  const auto need = [&] { return pages_needed(feeds); };
   if (make_room(need(), -1)) return;
   for (Feed& f : feeds) {
     if (f.guesses.empty()) continue;
@@ -348,7 +349,16 @@ bool Scheduler::rests() const {
   return idle() || (stalled_ && std::ranges::none_of(running_, back));
 }
 
-void Scheduler::run(const std::vector<Feed>& feeds) {
+void Scheduler::run(const std::vector<Feed>& all) {
+  const auto now = std::chrono::steady_clock::now();
+  for (const Feed& f : all) f.job->waits_since = now;
+  fly(all);
+  std::vector<Feed> feeds;
+  std::ranges::copy_if(all, std::back_inserter(feeds), [](const Feed& f) {
+    return !f.flies && !f.job->ended();
+  });
+  ++counts_.steps;
+  if (feeds.empty()) return;
   std::vector<RunnerPart> parts;
   // The last token and the guesses after it, where there are some.
   std::vector<std::vector<std::int32_t>> guessed;
@@ -368,9 +378,6 @@ void Scheduler::run(const std::vector<Feed>& feeds) {
     parts.push_back({f.job->sequence, ids, f.logits, prompt, states});
   }
   auto rows = runner_.step(parts);
-  ++counts_.steps;
-  const auto now = std::chrono::steady_clock::now();
-  for (const Feed& f : feeds) f.job->waits_since = now;
   const auto width = static_cast<std::size_t>(runner_.vocabulary());
   auto states = runner_.states();
   for (std::size_t i = 0; i < feeds.size(); ++i) {
@@ -396,11 +403,16 @@ void Scheduler::fail(
   // What a runner holds after an error nobody knows.
   cache_.clear();
   while (close_a_held_one()) continue;
-  for (const Feed& f : feeds) {
-    if (f.job->ended()) continue;
+  std::vector<Job*> jobs;
+  for (const Feed& f : feeds) jobs.push_back(f.job);
+  for (const auto& flight : flights_) {
+    jobs.insert(jobs.end(), flight.begin(), flight.end());
+  }
+  for (Job* job : jobs) {
+    if (job == nullptr || job->ended()) continue;
     ++counts_.failed;
-    f.job->fail(why);
-    close(*f.job);
+    job->fail(why);
+    close(*job);
   }
 }
 
@@ -408,12 +420,20 @@ void Scheduler::step() {
   const profile::Zone zone("infer.step");
   collect();
   admit();
-  auto feeds = plan();
-  stalled_ = feeds.empty() && !std::ranges::all_of(running_, &Job::ready);
+  std::vector<Feed> feeds;
   try {
+    if (guesses()) land();
+    feeds = plan();
+    if (!flights_.empty() && !make_room(pages_needed(feeds), -1)) {
+      // Who ends with the tokens under way leaves room.
+      land();
+      feeds = plan();
+    }
+    stalled_ = feeds.empty() && flights_.empty() &&
+               !std::ranges::all_of(running_, &Job::ready);
     add_guesses(feeds);
     secure_pages(feeds);
-    if (!feeds.empty()) run(feeds);
+    if (!feeds.empty() || !flights_.empty()) run(feeds);
   } catch (const OutOfMemory& e) {
     // Not the pool, which has its pages, but what a step needs beside it.
     if (!cache_.evict() && !close_a_held_one()) {
@@ -431,6 +451,7 @@ void Scheduler::step() {
 }
 
 void Scheduler::close(Job& job) {
+  leave_flights(job);
   if (speculator_) speculator_->forget(job.id());
   if (job.sequence < 0) return;
   runner_.close(job.sequence);
@@ -439,6 +460,7 @@ void Scheduler::close(Job& job) {
 
 // Into the cache, where that is worth it.
 void Scheduler::put_away(Job& job) {
+  leave_flights(job);
   if (speculator_) speculator_->forget(job.id());
   if (job.sequence < 0) return;
   const int held = runner_.length(job.sequence);

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "hearth/base/function_ref.h"
 #include "hearth/infer/engine/job.h"
 #include "hearth/infer/engine/prefix_cache.h"
 #include "hearth/infer/engine/prefix_store.h"
@@ -59,6 +60,7 @@ class Scheduler {
     int tokens;  // of those that are not fed yet
     LogitsOf logits;
     std::vector<std::int32_t> guesses = {};  // fed after them
+    bool flies = false;                      // the runner chooses what follows
   };
   struct Beginning {
     PrefixCache::Match match;
@@ -89,6 +91,10 @@ class Scheduler {
   std::deque<JobPtr> waiting_;
   std::vector<JobPtr> running_;  // in the order they were admitted
   std::vector<JobPtr> held_;
+  // What the runner was sent and has not been asked for: its jobs, null where
+  // one has gone. Two at most: while the second is computed, the tokens of the
+  // first are handed out.
+  std::deque<std::vector<Job*>> flights_;
   EngineStats counts_;
   Turns admitted_, read_;
 
@@ -114,13 +120,25 @@ class Scheduler {
   void add_guesses(std::vector<Feed>& feeds);
   void secure_pages(std::vector<Feed>& feeds);
   void preempt_last();
+  // Whether tokens are guessed ahead, which takes the host.
+  bool guesses() const;
+  // Whose next token the runner may choose, of those that make tokens or fly.
+  // A step has one adapter.
+  bool may_fly(const Job& job, std::optional<int>& adapter) const;
+  bool may_go_on(const Job& job) const;
+  int pages_needed(const std::vector<Feed>& feeds) const;
+  // Sends those that fly, and hands out the tokens of the flight before.
+  void fly(const std::vector<Feed>& feeds);
+  void receive();
+  // Until nothing is under way.
+  void land();
+  void leave_flights(Job& job);
   void run(const std::vector<Feed>& feeds);
   void hand_out(const Feed& feed, std::span<const float> rows);
   void choose(const Feed& feed, std::span<const float> rows);
   void collect();
   // What goes wrong for one job ends it, and no other.
-  template <typename Work>
-  bool guarded(Job& job, const Work& work);
+  bool guarded(Job& job, FunctionRef<void()> work);
   void check_guesses(const Feed& feed, std::span<const float> rows);
   void fail(const std::vector<Feed>& feeds, const std::exception& why);
   void retire();

@@ -201,6 +201,9 @@ mx::array gate_gpu(
   const bool joint = c.layout == GateLayout::halves;
   return run(
       [=](const Arrays& p) {
+        if (joint && product_fits(act, p, s)) {
+          return Arrays{product_gpu(act, p, s)};
+        }
         return compiled(joint ? joint_product : product, p, s, act);
       },
       [=](const Arrays& p, const Arrays& ct, const Arrays&) {

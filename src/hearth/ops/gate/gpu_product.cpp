@@ -29,6 +29,7 @@ template <class T>
 void product_item(
     long item,
     int ACTIVATION,
+    int WIDTH,
     const T* gate,
     const T* value,
     T* y
@@ -63,15 +64,12 @@ KernelLaunch launch_of(int act, const mx::array& gate, std::size_t outputs) {
 
 }  // namespace
 
-bool product_fits(
-    Activation act,
-    const Arrays& gate_and_value,
-    mx::StreamOrDevice s
-) {
-  const auto &gate = gate_and_value[0], &value = gate_and_value[1];
+bool product_fits(Activation act, const Arrays& in, mx::StreamOrDevice s) {
+  const auto &gate = in.front(), &value = in.back();
+  const int eights = in.size() == 1 ? 16 : 8;
   return number_of(act) && is_kernel_type(gate.dtype()) &&
          value.dtype() == gate.dtype() && gate.size() > 0 &&
-         gate.shape(-1) % 8 == 0 && runs_gpu_kernels(s);
+         gate.shape(-1) % eights == 0 && runs_gpu_kernels(s);
 }
 
 mx::array product_gpu(Activation act, const Arrays& in, mx::StreamOrDevice s) {
@@ -84,15 +82,25 @@ mx::array product_gpu(Activation act, const Arrays& in, mx::StreamOrDevice s) {
   };
   const int number = *number_of(act);
   auto launch = launch_of(number, in[0], 1);
+  const int width = in.size() == 1 ? in[0].shape(-1) / 2 : 0;
+  launch.integers.emplace_back("WIDTH", width);
+  if (width > 0) {
+    launch.items /= 2;
+    launch.shapes[0].back() = width;
+  }
   launch.on_cpu = [=, dtype = in[0].dtype()](const KernelOnCpu& k) {
     with_kernel_type(dtype, [&](auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
       for (long item = 0; item < k.items; ++item) {
-        product_item<T>(item, number, k.in<T>(0), k.in<T>(1), k.out<T>(0));
+        product_item<T>(
+            item, number, width, k.in<T>(0), k.in<T>(1), k.out<T>(0)
+        );
       }
     });
   };
-  return run_gpu_kernel(kernel, in, std::move(launch), s)[0];
+  return run_gpu_kernel(
+      kernel, {in.front(), in.back()}, std::move(launch), s
+  )[0];
 }
 
 Arrays product_gradient_gpu(

@@ -5,14 +5,12 @@
 
 namespace hearth::ops {
 
-// Whether the kernels know the activation and take the arrays.
-bool product_fits(
-    Activation act,
-    const Arrays& gate_and_value,
-    mx::StreamOrDevice s
-);
+// Whether the kernels know the activation and take the arrays: gate and value,
+// or one that has both.
+bool product_fits(Activation act, const Arrays& in, mx::StreamOrDevice s);
 
-// gate, value -> act(gate) value
+// gate, value -> act(gate) value; or, of one array, gate and value as the
+// halves of its last dimension
 mx::array product_gpu(Activation act, const Arrays& in, mx::StreamOrDevice s);
 // gate, value, dy -> dgate, dvalue
 Arrays product_gradient_gpu(

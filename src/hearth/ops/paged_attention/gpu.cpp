@@ -257,13 +257,12 @@ std::pair<mx::array, mx::array> append_to_pages_gpu(
     const mx::array& pool,
     const mx::array& pages,
     int before,
-    const mx::array& after,
     mx::StreamOrDevice s
 ) {
   static const GpuKernel kernel{
       "append_to_pages",
       "paged_attention/gpu_append.inc",
-      {"k", "v", "pool", "pages", "after"},
+      {"k", "v", "pool", "pages"},
       {"all_k", "all_v"},
       nullptr,
       {2}
@@ -291,7 +290,7 @@ std::pair<mx::array, mx::array> append_to_pages_gpu(
     });
   };
   const auto out =
-      run_gpu_kernel(kernel, {k, v, pool, pages, after}, std::move(launch), s);
+      run_gpu_kernel(kernel, {k, v, pool, pages}, std::move(launch), s);
   return {out[0], out[1]};
 }
 

@@ -156,7 +156,6 @@ std::pair<mx::array, mx::array> append_to_pages(
     const mx::array& pool,
     const mx::array& pages,
     int before,
-    const mx::array& after,
     mx::StreamOrDevice s
 ) {
   const mx::Shape shape{1, k.shape(1), pool.shape(2), pool.shape(4)};
@@ -171,7 +170,7 @@ std::pair<mx::array, mx::array> append_to_pages(
         )
     );
   }
-  return append_to_pages_gpu(k, v, pool, pages, before, after, s);
+  return append_to_pages_gpu(k, v, pool, pages, before, s);
 }
 
 mx::array copy_page(

@@ -9,7 +9,9 @@ namespace hearth::ops {
 
 // The pages of one layer lie in one array [pages, 2, kv_heads, page_tokens,
 // dim], keys before values, float32 or bfloat16. Steps write it where it lies,
-// so whoever owns it keeps it, and evaluates it before it is first used.
+// which MLX does not know: whoever owns it keeps it, and evaluates what writes
+// before what reads, or has the one depend on the other. On a Metal device, the
+// first must have ended (mx::synchronize) where nothing depends on it.
 mx::array make_pages(
     int pages,
     int kv_heads,
@@ -64,15 +66,13 @@ mx::array paged_attention_reference(
 
 // Writes k and v [1, tokens, kv_heads, dim] behind the `before` tokens of a
 // sequence and returns the keys and the values of all, [1, before + tokens,
-// kv_heads, dim]. pages is [most]. `after` is read by nobody: what has to be
-// computed before this.
+// kv_heads, dim]. pages is [most].
 std::pair<mx::array, mx::array> append_to_pages(
     const mx::array& k,
     const mx::array& v,
     const mx::array& pool,
     const mx::array& pages,
     int before,
-    const mx::array& after,
     mx::StreamOrDevice s = {}
 );
 

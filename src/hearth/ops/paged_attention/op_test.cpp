@@ -217,7 +217,7 @@ TEST_P(PagedRows, PiecesOfAPromptComeBackWhole) {
   int from = 0;
   for (const int to : {3, 4, 9, 11}) {
     auto [all_k, all_v] = append_to_pages(
-        part(k, from, to), part(v, from, to), pool, pages, from, pages
+        part(k, from, to), part(v, from, to), pool, pages, from
     );
     mx::eval(all_k, all_v);
     EXPECT_TRUE(mx::array_equal(all_k, part(k, 0, to)).item<bool>()) << to;
