@@ -4,15 +4,15 @@
 #include <bit>
 
 #include "hearth/infer/graph/device_sampler.h"
-#include "hearth/ops/compiled.h"
 
 namespace hearth::infer {
 
 DecodeStep::DecodeStep(
     const models::LoadedModel& model,
-    const DevicePages& pages
+    const DevicePages& pages,
+    bool compile
 )
-    : model_(model), pages_(pages) {}
+    : model_(model), pages_(pages), compile_(compile) {}
 
 int DecodeStep::rows_for(int rows) {
   constexpr int kFew = 8, kSome = 64;
@@ -72,7 +72,7 @@ Arrays DecodeStep::run(
     Function f = [this, form, lora](const Arrays& in) {
       return build(in, form, lora);
     };
-    if (ops::compiles({})) f = mx::compile(std::move(f));
+    if (compile_) f = mx::compile(std::move(f));
     at = compiled_.emplace(std::pair{form, lora}, std::move(f)).first;
   }
   Arrays in{rows.ids, rows.lengths, rows.pages};

@@ -35,7 +35,12 @@ struct ChosenRows {
 
 class DecodeStep {
  public:
-  DecodeStep(const models::LoadedModel& model, const DevicePages& pages);
+  // `compile`: as a GPU has it; a CPU would call a C++ compiler.
+  DecodeStep(
+      const models::LoadedModel& model,
+      const DevicePages& pages,
+      bool compile
+  );
 
   // Logits and states; `lora` may be null.
   Arrays logits(const StepRows& rows, const nn::LoraSet* lora);
@@ -52,6 +57,7 @@ class DecodeStep {
  private:
   const models::LoadedModel& model_;
   const DevicePages& pages_;
+  bool compile_;
   int generation_ = 0;
   using Function = std::function<Arrays(const Arrays&)>;
   std::map<std::pair<StepForm, const nn::LoraSet*>, Function> compiled_;

@@ -8,7 +8,8 @@
 #include "hearth/base/error.h"
 #include "hearth/infer/engine/kv_layout.h"
 #include "hearth/infer/engine/runner_parts.h"
-#include "hearth/infer/graph/device_sampler.h"
+#include "hearth/infer/graph/ints.h"
+#include "hearth/ops/compiled.h"
 #include "hearth/profile/zone.h"
 
 namespace hearth::infer {
@@ -23,10 +24,6 @@ std::size_t index(int i) {
 
 bool turns_by_length(const std::optional<ops::RopeConfig>& rope) {
   return rope && rope->scaling == ops::RopeScaling::dynamic;
-}
-
-mx::array ints(const std::vector<int>& values, const mx::Shape& shape) {
-  return mx::array(values.data(), shape, mx::int32);
 }
 
 // Rows of an evaluated float32 array, to the end of a vector.
@@ -84,7 +81,7 @@ PagedRunner::PagedRunner(
           {[this](int count) { arrays_.reach(count); },
            [this](int from, int to) { arrays_.copy(from, to); }}
       ),
-      decode_(model, arrays_) {
+      decode_(model, arrays_, ops::compiles({})) {
   model.decoder->join_products();
 }
 
@@ -332,118 +329,6 @@ std::span<const float> PagedRunner::step(std::span<const RunnerPart> parts) {
   if (!rows.empty()) decode(rows);
   for (const auto& [id, tokens] : wanted) pages_.find(id).length += tokens;
   return logits_;
-}
-
-// Tokens that the host knows, and of the others those that the device chose.
-mx::array PagedRunner::ids_of(std::span<const DrawnRow> rows, int count) const {
-  std::vector<int> ids(index(count)), from(index(count)),
-      known(index(count), 1);
-  bool all_known = true;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (rows[r].id) {
-      ids[r] = *rows[r].id;
-      continue;
-    }
-    all_known = false;
-    known[r] = 0;
-    const auto at =
-        device_ ? std::ranges::find(device_->sequences, rows[r].sequence)
-                : std::vector<SequenceId>::const_iterator{};
-    if (!device_ || at == device_->sequences.end()) {
-      throw UsageError(
-          fmt::format(
-              "[infer.Runner] the token of sequence {} must be given: the "
-              "last step chose none for it",
-              rows[r].sequence
-          )
-      );
-    }
-    from[r] = static_cast<int>(at - device_->sequences.begin());
-  }
-  const auto given = ints(ids, {count});
-  if (all_known) return given;
-  return mx::where(
-      mx::astype(ints(known, {count}), mx::bool_), given,
-      mx::take(device_->chosen.ids, ints(from, {count}), 0)
-  );
-}
-
-void PagedRunner::send(std::span<const DrawnRow> rows) {
-  const profile::Zone zone("infer.send");
-  std::vector<RunnerPart> parts;
-  std::vector<std::pair<SequenceId, int>> wanted;
-  constexpr std::int32_t kSome = 0;
-  for (const auto& row : rows) {
-    const std::int32_t& id = row.id ? *row.id : kSome;
-    parts.push_back({row.sequence, {&id, 1}, LogitsOf::last});
-    wanted.emplace_back(row.sequence, 1);
-  }
-  check_parts(parts, {vocabulary(), context(), [&](SequenceId id) {
-                        return length(id);
-                      }});
-  const int count = DecodeStep::rows_for(static_cast<int>(rows.size()));
-  std::vector<SequenceId> who;
-  std::vector<int> places(index(count));
-  std::vector<const KvPages::Sequence*> sequences;
-  std::vector<Draw> draws;
-  bool on_device = true, drawn = false, ranked = false;
-  int longest = 0;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const auto& sequence = pages_.find(rows[r].sequence);
-    who.push_back(rows[r].sequence);
-    places[r] = sequence.length;
-    sequences.push_back(&sequence);
-    longest = std::max(longest, sequence.length + 1);
-    const Draw& d = rows[r].draw;
-    draws.push_back(d);
-    drawn = drawn || d.temperature > 0;
-    ranked = ranked || (d.temperature > 0 && (d.top_k > 0 || d.top_p < 1));
-    on_device = on_device && !rows[r].id;
-    if (adapter_of(sequence) != adapter_of(*sequences.front())) {
-      throw UsageError("[infer.Runner.send] rows must have one adapter");
-    }
-  }
-  const auto ids = on_device && device_ && device_->sequences == who
-                       ? device_->chosen.ids
-                       : ids_of(rows, count);
-  reserve(wanted);
-  const int most = decode_.pages_for(longest);
-  auto table = table_of(sequences, count, most);
-  const bool same = on_device && device_ && device_->sequences == who &&
-                    device_->lengths == places;
-  if (!same) DevicePages::settle();
-  const auto lengths = same ? device_->chosen.lengths : ints(places, {count});
-  const auto pages = same && device_->table == table
-                         ? device_->pages
-                         : ints(table, {count, most});
-  StepRows step{ids, lengths, pages, {}};
-  if (drawn) step.drawn.push_back(draw_rows(draws, count));
-  const auto form = ranked  ? StepForm::ranked
-                    : drawn ? StepForm::drawn
-                            : StepForm::likely;
-  auto chosen = decode_.choose(step, form, adapter_of(*sequences.front()));
-  mx::async_eval(chosen.tokens, chosen.ids, chosen.lengths);
-  // Rows that fill the step up stay where they are.
-  for (std::size_t r = 0; r < rows.size(); ++r) ++places[r];
-  for (const auto& row : rows) ++pages_.find(row.sequence).length;
-  flights_.push_back({chosen.tokens, rows.size()});
-  device_.emplace(
-      Device{
-          std::move(who), std::move(places), std::move(table),
-          std::move(chosen), pages
-      }
-  );
-}
-
-std::vector<std::int32_t> PagedRunner::receive() {
-  if (flights_.empty()) {
-    throw UsageError("[infer.Runner.receive] nothing was sent");
-  }
-  Flight flight = std::move(flights_.front());
-  flights_.pop_front();
-  flight.tokens.eval();
-  const auto* first = flight.tokens.data<std::uint32_t>();
-  return {first, first + flight.rows};
 }
 
 }  // namespace hearth::infer

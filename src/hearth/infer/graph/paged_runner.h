@@ -74,6 +74,18 @@ class PagedRunner : public Runner {
     mx::array tokens;
     std::size_t rows;
   };
+  // What the host knows of the rows of a send().
+  struct Sent {
+    int rows = 0;  // rounded up
+    std::vector<SequenceId> who;
+    std::vector<int> places;
+    std::vector<const KvPages::Sequence*> sequences;
+    std::vector<Draw> draws;
+    int longest = 0;
+    StepForm form = StepForm::likely;
+    // They are those of the send() before, and go on with its tokens.
+    bool goes_on = true;
+  };
   // What the last send() left on the device, and what the host knows of it.
   struct Device {
     std::vector<SequenceId> sequences;
@@ -104,6 +116,7 @@ class PagedRunner : public Runner {
       int rows,
       int most
   ) const;
+  Sent look_at(std::span<const DrawnRow> rows) const;
   mx::array ids_of(std::span<const DrawnRow> rows, int count) const;
 };
 

@@ -6,6 +6,8 @@
 
 #define GPU_MEMORY
 #define GPU_FUNCTION
+#define UNROLL
+#define NO_UNROLL
 
 namespace hearth::ops::gpu_body {
 

@@ -15,6 +15,8 @@ namespace {
 constexpr const char* kPrelude = R"(
 #define GPU_MEMORY
 #define GPU_FUNCTION __device__
+#define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
 struct Bf16 {
   unsigned short bits;
   Bf16() = default;

@@ -21,28 +21,46 @@ namespace {
 constexpr int kThreads = 128;  // a block, where items do not want more
 
 // What a body finds in Metal; in CUDA: cuda_source.cpp; on a CPU: body_impl.h.
-constexpr const char* kMetal = R"(
+constexpr const char* kMetal = R"text(
 #define GPU_MEMORY device
 #define GPU_FUNCTION
-template <typename T> struct alignas(16) Eight { T v[8]; };
-template <typename T> inline Eight<T> load8(const device T* from) {
+#define UNROLL _Pragma("clang loop unroll(full)")
+#define NO_UNROLL _Pragma("clang loop unroll(disable)")
+template <typename T> struct alignas(16) Eight {
+  T v[8];
+};
+template <typename T>
+inline Eight<T> load8(const device T* from) {
   return *(const device Eight<T>*)from;
 }
-template <typename T> inline void store8(device T* to, Eight<T> from) {
+template <typename T>
+inline void store8(device T* to, Eight<T> from) {
   *(device Eight<T>*)to = from;
 }
-inline float lane_sum(float x) { return metal::simd_sum(x); }
+inline float lane_sum(float x) {
+  return metal::simd_sum(x);
+}
 inline float swap_lanes(float x, int apart) {
   return metal::simd_shuffle_xor(x, (ushort)apart);
 }
 inline void wait_for_all() {
-  metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+  metal::threadgroup_barrier(
+      metal::mem_flags::mem_threadgroup | metal::mem_flags::mem_device
+  );
 }
-inline float nan_value() { return NAN; }
-inline float sqrt_of(float x) { return metal::precise::sqrt(x); }
-inline float exp_of(float x) { return metal::precise::exp(x); }
-inline float tanh_of(float x) { return metal::precise::tanh(x); }
-)";
+inline float nan_value() {
+  return NAN;
+}
+inline float sqrt_of(float x) {
+  return metal::precise::sqrt(x);
+}
+inline float exp_of(float x) {
+  return metal::precise::exp(x);
+}
+inline float tanh_of(float x) {
+  return metal::precise::tanh(x);
+}
+)text";
 
 std::atomic<bool> metal_is_trusted{false};
 

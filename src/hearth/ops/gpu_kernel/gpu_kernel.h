@@ -17,8 +17,9 @@
 //   swap_lanes(x, apart)   the x of the thread whose number differs by that
 //                       power of two, below 32; every thread must ask
 //   shared[], wait_for_all()   floats that all of an item's threads see, and
-//                       the place where each waits for the others, where more
-//                       than 32 work on one
+//                       the place where each waits for the others and for what
+//                       they wrote, where more than 32 work on one
+//   UNROLL, NO_UNROLL   before a loop
 //   sqrt_of, exp_of, tanh_of, nan_value   of floats
 // and must compute in float, convert by T(x) and float(x), and not use pointers
 // other than `GPU_MEMORY T*`, nor a word of Metal's own (`thread`) as a name.

@@ -8,6 +8,7 @@
 #include "hearth/ops/embedding/op.h"
 #include "hearth/ops/gate/op.h"
 #include "hearth/ops/norm/op.h"
+#include "hearth/ops/paged_attention/op.h"
 #include "hearth/ops/rope/op.h"
 
 namespace hearth::ops {
@@ -114,12 +115,31 @@ bool squares_agree(mx::StreamOrDevice s) {
   return same(sum_squares_graph(all, s), want, s);
 }
 
+// One row over many pages, whose keys several items share, and a short one.
+bool pages_agree(mx::StreamOrDevice s) {
+  constexpr int kDim = 16, kPage = 16, kPages = 70, kLong = 1100, kShort = 5;
+  auto pool =
+      mx::contiguous(wave({kPages + 1, 2, 1, kPage, kDim}, 0.37f, s), false, s);
+  pool.eval();
+  const auto first = mx::arange(kPages, s);
+  const auto pages = mx::astype(
+      mx::stack({first, mx::full({kPages}, kPages, mx::int32, s)}, 0, s),
+      mx::int32, s
+  );
+  const PageRows rows{pages, mx::array({kLong, kShort}, mx::int32)};
+  const Arrays qkv{wave({2, 1, 4, kDim}, 0.3f, s)};
+  const auto angles = wave({kLong + 1, kDim}, 0.05f, s);
+  auto want = paged_attention_reference(qkv, pool, rows, angles, {}, s);
+  want.eval();
+  return same(paged_attention(qkv, pool, rows, angles, {}, s), want, s);
+}
+
 }  // namespace
 
 bool gpu_kernels_agree(mx::StreamOrDevice s) {
   try {
     return norms_agree(s) && rotations_agree(s) && gates_agree(s) &&
-           rows_agree(s) && squares_agree(s);
+           rows_agree(s) && squares_agree(s) && pages_agree(s);
   } catch (const std::exception&) {
     return false;
   }

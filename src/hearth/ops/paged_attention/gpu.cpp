@@ -17,6 +17,8 @@ namespace gpu_body {
 namespace {
 
 constexpr int kRowLanes = 256, kJoinLanes = 32;
+// What Metal has for the threads of an item.
+constexpr int kSharedFloats = 32 * 1024 / 4;
 // Elements of queries, and as many sums, that a thread holds at most.
 constexpr int kHeldElements = 64;
 // What an ordinary compiler, whose one thread has whole heads, holds.
@@ -45,6 +47,11 @@ int splits_of(int keys, long items) {
   );
 }
 
+// A query, and what each 32 threads have found for it.
+int shared_of_head(int dim) {
+  return dim + kRowLanes / 32 * (dim + 2);
+}
+
 int largest_divisor(int of, int limit) {
   int d = std::min(of, limit);
   while (of % d != 0) --d;
@@ -66,8 +73,11 @@ RowsLayout layout_of(
   while (l.span < 32 && dim % (16 * l.span) == 0) l.span *= 2;
   l.packs = dim / 8 / l.span;
   l.sharing = heads / kv_heads;
-  const int fit = std::max(kHeldElements / (8 * l.packs), 1);
-  l.at_once = largest_divisor(l.sharing, std::min(fit, kMostHeads));
+  const int fit = std::min(
+      {kHeldElements / (8 * l.packs), kSharedFloats / shared_of_head(dim),
+       kMostHeads}
+  );
+  l.at_once = largest_divisor(l.sharing, std::max(fit, 1));
   l.slices = l.sharing / l.at_once;
   const long items =
       static_cast<long>(rows.lengths.size()) * kv_heads * l.slices;
@@ -105,9 +115,9 @@ void paged_row_item(
             SLICES = l.slices, SPLITS = l.splits, Q_ROW = l.q_row,
             Q_AT = l.q_at, K_ROW = l.k_row, K_AT = l.k_at, V_AT = l.v_at,
             PAIRS = l.pairs, WINDOW = l.window;
-  const int SPAN = 1, PACKS = l.dim / 8, OWN = l.dim;
+  const int SPAN = 1, PACKS = l.dim / 8;
   const float SCALE = l.scale, CAP = l.cap;
-  float shared[kMostPagedDim + 2];
+  float shared[kMostHeads * 2 * (kMostPagedDim + 1)];
 #include "hearth/ops/paged_attention/gpu_rows.inc"
 }
 
@@ -178,17 +188,28 @@ mx::array joined(
 }
 
 std::vector<std::pair<std::string, int>> integers_of(const RowsLayout& l) {
-  return {{"KV_HEADS", l.kv_heads},  {"DIM", l.dim},
-          {"PAGE", l.page},          {"MOST_PAGES", l.most_pages},
-          {"SHARING", l.sharing},    {"AT_ONCE", l.at_once},
-          {"SLICES", l.slices},      {"SPLITS", l.splits},
-          {"SPAN", l.span},          {"PACKS", l.packs},
-          {"OWN", 8 * l.packs},      {"HELD", 8 * l.packs * l.at_once},
-          {"HELD_HEADS", l.at_once}, {"HELD_PACKS", l.packs},
-          {"Q_ROW", l.q_row},        {"Q_AT", l.q_at},
-          {"K_ROW", l.k_row},        {"K_AT", l.k_at},
-          {"V_AT", l.v_at},          {"PAIRS", l.pairs},
-          {"WINDOW", l.window}};
+  return {
+      {"KV_HEADS", l.kv_heads},
+      {"DIM", l.dim},
+      {"PAGE", l.page},
+      {"MOST_PAGES", l.most_pages},
+      {"SHARING", l.sharing},
+      {"AT_ONCE", l.at_once},
+      {"SLICES", l.slices},
+      {"SPLITS", l.splits},
+      {"SPAN", l.span},
+      {"PACKS", l.packs},
+      {"HELD", 8 * l.packs * l.at_once},
+      {"HELD_HEADS", l.at_once},
+      {"HELD_PACKS", l.packs},
+      {"Q_ROW", l.q_row},
+      {"Q_AT", l.q_at},
+      {"K_ROW", l.k_row},
+      {"K_AT", l.k_at},
+      {"V_AT", l.v_at},
+      {"PAIRS", l.pairs},
+      {"WINDOW", l.window}
+  };
 }
 
 }  // namespace
@@ -218,7 +239,7 @@ mx::array paged_attention_gpu(
   KernelLaunch launch;
   launch.items = static_cast<long>(count) * l.kv_heads * l.slices * l.splits;
   launch.lanes = kRowLanes;
-  launch.shared = kRowLanes / 32 * (l.dim + 2);
+  launch.shared = l.at_once * shared_of_head(l.dim);
   launch.integers = integers_of(l);
   launch.floats = {{"SCALE", l.scale}, {"CAP", l.cap}};
   launch.types = {{"T", dtype}, {"Y", result}};
