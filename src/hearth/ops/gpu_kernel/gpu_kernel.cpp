@@ -86,6 +86,15 @@ std::string metal_type(mx::Dtype dtype) {
   return dtype == mx::float16 ? "half" : "float";
 }
 
+// As many threads as make whole blocks, where there is such a number.
+int block_of(const KernelLaunch& launch) {
+  const long threads = launch.items * launch.lanes;
+  for (const int block : {std::max(kThreads, launch.lanes), 64, 32}) {
+    if (block >= launch.lanes && threads % block == 0) return block;
+  }
+  return kThreads;
+}
+
 // The body behind the constants that it names. `thread_number` is the device's.
 std::string body_of(
     const GpuKernel& kernel,
@@ -94,10 +103,14 @@ std::string body_of(
 ) {
   std::string out = fmt::format(
       "constexpr int LANES = {};\nconst long item = thread_number / LANES;\n"
-      "const int lane = (int)(thread_number % LANES);\n"
-      "if (item >= sizes[0]) return;\n",
+      "const int lane = (int)(thread_number % LANES);\n",
       launch.lanes
   );
+  // Where no block is in part beyond the items, nobody has to look: what the
+  // host has written is far away.
+  if (launch.items * launch.lanes % block_of(launch) != 0) {
+    out += "if (item >= sizes[0]) return;\n";
+  }
   for (const auto& [name, value] : launch.integers) {
     out += fmt::format("constexpr int {} = {};\n", name, value);
   }
@@ -230,7 +243,7 @@ Arrays run_gpu_kernel(
   const int count = static_cast<int>(launch.sizes.size());
   all.push_back(mx::array(launch.sizes.begin(), {count}, mx::int32));
   const std::tuple<int, int, int> grid{static_cast<int>(threads), 1, 1},
-      block{std::max(kThreads, launch.lanes), 1, 1};
+      block{block_of(launch), 1, 1};
   if (!mx::metal::is_available()) {
     const auto& ptx = compile_cuda(cuda_program(kernel, launch, inputs));
     const bool dense = true;
