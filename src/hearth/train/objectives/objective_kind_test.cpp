@@ -185,8 +185,8 @@ TEST_F(ObjectiveKinds, TheLoopTrainsByOneItDoesNotKnow) {
   }
 }
 
-// Two passes over the model in place of one. One that looks at its numbers on
-// the way cannot be planned.
+// Two passes over the model in place of one, of pairs of rows. One that looks
+// at its numbers on the way cannot be planned.
 class Twofold : public Objective {
  public:
   explicit Twofold(bool looks) : looks_(looks) {}
@@ -195,12 +195,14 @@ class Twofold : public Objective {
       const MicroBatch& batch,
       const nn::Pass& pass
   ) const override {
+    if (batch.rows % 2 != 0) throw Error("half a pair");
     const auto once = model.log_probs(batch.ids, batch.targets, pass);
     const auto again = model.log_probs(batch.targets, batch.ids, pass);
     auto sum = mx::negative(mx::sum(mx::multiply(once, again)));
     if (looks_) sum = mx::multiply(sum, mx::array(mx::abs(sum).item<float>()));
     return {sum, mx::sum(batch.weights)};
   }
+  std::uint32_t row_group() const override { return 2; }
 
  private:
   bool looks_;
@@ -211,6 +213,7 @@ TEST_F(ObjectiveKinds, ThePlannerGoesThroughItsGraph) {
     for (const bool looks : {false, true}) {
       add_objective({
           .name = looks ? "looks" : "twofold",
+          .needs = {.row_group = 2},
           .make = [looks](const Session&) -> std::unique_ptr<Objective> {
             return std::make_unique<Twofold>(looks);
           },
@@ -219,13 +222,15 @@ TEST_F(ObjectiveKinds, ThePlannerGoesThroughItsGraph) {
     return true;
   }();
   EXPECT_TRUE(once);
-  const auto plan = [](const std::string& name, std::int64_t rows = 8) {
+  const auto plan = [](const std::string& name, std::int64_t rows = 8,
+                       std::vector<std::int64_t> lengths = {}) {
     Recipe r;
     r.train.objective = name;
     r.model.dim = 64, r.model.layers = 4, r.model.heads = 2;
     r.model.ffn = 128, r.model.vocab = 256;
     r.data.length = 128;
-    r.train.tokens_per_step = 2048, r.train.micro_batch_size = rows;
+    r.train.tokens_per_step = 3840, r.train.micro_batch_size = rows;
+    r.train.seq_lengths = std::move(lengths);
     return make_plan(r, planned_model(r), {});
   };
   const auto remarked = [](const Plan& p) {
@@ -240,7 +245,8 @@ TEST_F(ObjectiveKinds, ThePlannerGoesThroughItsGraph) {
   // With arrays beside the tokens.
   EXPECT_FALSE(remarked(plan("taught")));
   EXPECT_GT(plan("taught").memory.total(), plain.memory.total());
-  // Pairs stay together.
+  // Rows stay together: of 96 tokens five would have as many as four of 128.
+  EXPECT_FALSE(remarked(plan("twofold", 4, {96, 128})));
   EXPECT_FALSE(remarked(plan("dpo", 3)));
   EXPECT_EQ(plan("dpo", 3).memory.total(), plan("dpo", 2).memory.total());
   const Plan looks = plan("looks");
