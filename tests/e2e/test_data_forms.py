@@ -109,9 +109,21 @@ class Forms(unittest.TestCase):
         (self.root / "image.txt").write_bytes(bytes(range(256)) * 9)
         done = self.hearth("data", "prepare", "-t", self.tokenizer(), "--data", self.root / "image.txt", code=2)
         self.assertIn("this is no text in UTF-8", done.stderr)
-        (self.root / "a.parquet").write_bytes(b"PAR1")
-        done = self.hearth("data", "prepare", TOKENIZER, "--data", self.root / "a.parquet", code=2)
-        self.assertIn("read_parquet", done.stderr)
+        (self.root / "a.jsonl.xz").write_bytes(b"\xfd7zXZ")
+        done = self.hearth("data", "prepare", TOKENIZER, "--data", self.root / "a.jsonl.xz", code=2)
+        self.assertIn("xz -dk", done.stderr)
+
+    def test_parquet(self):
+        golden = SOURCE / "tests" / "golden" / "parquet"
+        report = self.prepare(golden / "snappy.parquet", "data.fields={text: must}")
+        self.assertEqual((report["records"], report["bad_lines"]), (60, 0))
+        self.assertIn("text", report["unused"])
+        # Chats: a fourth is null, a fourth empty, a fourth has a message that is null.
+        report = self.prepare(golden / "nested.parquet", "data.mask=all")
+        self.assertEqual((report["records"], report["bad_lines"]), (15, 45))
+        (self.root / "cut.parquet").write_bytes((golden / "snappy.parquet").read_bytes()[:900])
+        done = self.hearth("data", "prepare", "-t", self.tokenizer(), "--data", self.root / "cut.parquet", code=2)
+        self.assertIn("cut.parquet: it is no Parquet file", done.stderr)
 
     def tokenizer(self):
         path = self.root / "t.json"
@@ -119,6 +131,13 @@ class Forms(unittest.TestCase):
             (self.root / "some.txt").write_text("some words here\n")
             self.hearth("tokenizer", "train", self.root / "some.txt", "--vocab", 260, "--special", "<|end|>", "-o", path)
         return path
+
+    def test_roles_by_other_names(self):
+        path = self.write("play.jsonl", [{"messages": [{"role": "narrator", "content": "Night."}, {"from": "gpt", "value": "Who?"}]}])
+        done = self.hearth("data", "prepare", "-t", self.tokenizer(), "data.template=chatml", "--data", path, code=2)
+        cure = 'data.fields={roles: {"narrator": user}}'
+        self.assertIn(cure, done.stderr)
+        self.assertEqual(self.prepare(path, cure)["records"], 1)
 
     def test_tools_that_no_template_reads_are_told(self):
         (self.root / "plain.jinja").write_text("{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}")

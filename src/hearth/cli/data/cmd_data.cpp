@@ -56,7 +56,8 @@ void check_recipe(const std::string& word) {
     );
   }
   for (const char* end :
-       {".jsonl", ".txt", ".gz", ".zst", ".ndjson", ".csv", ".tsv"}) {
+       {".jsonl", ".txt", ".gz", ".zst", ".ndjson", ".csv", ".tsv",
+        ".parquet"}) {
     if (!word.ends_with(end)) continue;
     throw UsageError(
         fmt::format("{} must be a recipe, got a data file", word),

@@ -165,7 +165,7 @@ std::string CacheReport::to_text() const {
     line("bad UTF-8", fmt::format("{} replaced", replaced_characters));
   }
   if (bad_lines) line("bad lines", fmt::format("{} skipped", bad_lines));
-  for (const auto& r : remarks()) line(r.loss ? "not used" : "read", r.text);
+  for (const auto& r : remarks()) line(r.loss ? "warning" : "note", r.text);
   for (const auto& b : first_bad_lines) {
     out += fmt::format("    {}:{}: {}\n", b.file, b.line, b.what);
   }

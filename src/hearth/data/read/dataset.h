@@ -40,7 +40,7 @@ struct ReadSettings {
 enum class FileFormat {
   kText,
   kJsonl,
-  kTable,  // CSV, TSV
+  kTable,  // CSV, TSV, Parquet
 };
 
 struct DataFile {

@@ -20,7 +20,7 @@ bool known_format(std::string_view name, FileFormat& format) {
     format = FileFormat::kJsonl;
     return true;
   }
-  if (is_called(name, {".csv", ".tsv", ".tab"})) {
+  if (is_called(name, {".csv", ".tsv", ".tab", ".parquet"})) {
     format = FileFormat::kTable;
     return true;
   }
@@ -37,9 +37,6 @@ std::string cure_of(const std::string& path) {
            {".zip", "unzip {} unpacks it"},
            {".tar", "tar -xf {} unpacks it"},
            {".tgz", "tar -xf {} unpacks it"},
-           {".parquet",
-            "python3 -c \"import pandas; pandas.read_parquet('{0}').to_json("
-            "'{0}.jsonl', orient='records', lines=True)\" turns it into JSONL"},
            {".xlsx", "a spreadsheet saves its rows as .csv"}
        }) {
     if (path.ends_with(end)) return fmt::format(fmt::runtime(cure), path);
@@ -53,7 +50,8 @@ DataFile one_file(const std::string& path) {
     throw UsageError(
         fmt::format(
             "[data.find_sources] a data file must be .jsonl, .ndjson, .json, "
-            ".csv, .tsv, .txt, .text or .md (also .gz, .zst), got {}",
+            ".csv, .tsv, .parquet, .txt, .text or .md (also .gz, .zst), got "
+            "{}",
             path
         ),
         cure_of(path)

@@ -75,8 +75,12 @@ RecordReader::RecordReader(
     : settings_(settings),
       path_(file.path),
       format_(file.format),
-      stream_(open_stream(path_, from.offset)),
       position_(from) {
+  if (is_called(path_, {".parquet"})) {
+    rows_ = std::make_unique<parquet::Rows>(path_, from.offset);
+    return;
+  }
+  stream_ = open_stream(path_, from.offset);
   if (format_ == FileFormat::kTable) read_columns();
   if (format_ != FileFormat::kJsonl) return;
   const std::string text = beginning();
@@ -304,9 +308,26 @@ void RecordReader::skip_long_line(RawChunk& chunk) {
   chunk.records.push_back(record);
 }
 
+bool RecordReader::next_rows(RawChunk& chunk) {
+  while (chunk.bytes.size() < kChunk && chunk.records.size() < kChunkRecords) {
+    RawRecord record;
+    const std::size_t begin = chunk.bytes.size();
+    if (!rows_->next(chunk.bytes)) break;
+    record.line = rows_->row();
+    record.next = {rows_->row(), rows_->row() + 1};
+    record.too_long = chunk.bytes.size() - begin > settings_.max_line_bytes;
+    if (record.too_long) chunk.bytes.resize(begin);
+    record.begin = static_cast<std::uint32_t>(begin);
+    record.end = static_cast<std::uint32_t>(chunk.bytes.size());
+    chunk.records.push_back(std::move(record));
+  }
+  return !chunk.records.empty();
+}
+
 bool RecordReader::next(RawChunk& chunk) {
   chunk.bytes.clear();
   chunk.records.clear();
+  if (rows_) return next_rows(chunk);
   std::size_t searched = 0;
   for (;;) {
     Cut found{};

@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "hearth/data/parquet/rows.h"
 #include "hearth/data/read/dataset.h"
 #include "hearth/data/read/dataset_stream.h"
 
 namespace hearth::data {
 
 struct ReadPosition {
-  std::uint64_t offset = 0;  // in decompressed bytes
+  std::uint64_t offset = 0;  // in decompressed bytes; in rows of Parquet
   std::uint64_t line = 1;    // of the byte at offset
 };
 
@@ -48,7 +49,9 @@ class RecordReader {
   // and empty documents are left out. Throws FormatError for an array that is
   // not one.
   bool next(RawChunk& chunk);
-  std::uint64_t stored_position() const { return stream_->stored_position(); }
+  std::uint64_t stored_position() const {
+    return rows_ ? rows_->stored_position() : stream_->stored_position();
+  }
 
  private:
   struct Cut {
@@ -64,6 +67,7 @@ class RecordReader {
   // Of a table.
   char separator_ = ',';
   std::vector<std::string> columns_;
+  std::unique_ptr<parquet::Rows> rows_;  // of Parquet, in place of a stream
   std::unique_ptr<ByteStream> stream_;
   std::string buffer_;
   std::size_t begin_ = 0;  // of what is not cut yet
@@ -72,6 +76,7 @@ class RecordReader {
 
   std::string beginning() const;
   void read_columns();
+  bool next_rows(RawChunk& chunk);
   bool fill();
   bool cut(std::size_t& searched, Cut& out);
   bool cut_line(std::size_t& searched, Cut& out) const;

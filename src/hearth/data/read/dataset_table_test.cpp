@@ -61,14 +61,16 @@ TEST(Table, RowsBecomeRecords) {
   TempFolder t;
   const std::string text =
       "\xEF\xBB\xBFquestion,answer\r\n"
-      "\"Who, and \"\"why\"\"?\",Ann\r\n"
+      "\"Who, and \"\"why, then\"\"?\",Ann\r\n"
       "\r\n"
       "\"two\nlines\",\"\"\n"
       "only one\n"
       "5\" tape,a\tb";
   const auto rows = read(t.write("a.csv", text));
   ASSERT_EQ(rows.size(), 4u);
-  EXPECT_EQ(rows[0].text, R"({"question":"Who, and \"why\"?","answer":"Ann"})");
+  EXPECT_EQ(
+      rows[0].text, R"({"question":"Who, and \"why, then\"?","answer":"Ann"})"
+  );
   EXPECT_EQ(rows[0].line, 2u);
   EXPECT_EQ(rows[1].text, R"({"question":"two\nlines","answer":""})");
   EXPECT_EQ(rows[1].line, 4u);
