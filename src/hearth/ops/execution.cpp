@@ -119,7 +119,8 @@ void wait_for_room(mx::Stream stream) {
   std::unique_lock lock(state().mutex);
   StreamState& s = state().streams[stream.index];
   if (s.marked < s.launched) {
-    const long ops = s.marked = s.launched;
+    const long ops = s.launched;
+    s.marked = ops;
     lock.unlock();
     mx::cpu::get_command_encoder(stream).dispatch([&s, ops]() noexcept {
       note_finish(s, ops);
