@@ -42,13 +42,11 @@ void append_real(T value, std::string& out) {
   out += std::isfinite(value) ? fmt::format("{}", value) : "null";
 }
 
-// The node below a list's group that is its item: the group in between only
-// repeats, but for old writers, which let the item itself repeat.
-const Node& item_of(const Node& repeated) {
-  const bool between = repeated.children.size() == 1 &&
-                       repeated.name != "array" &&
-                       !repeated.name.ends_with("_tuple");
-  return between ? repeated.children[0] : repeated;
+// Whether a node of a list only repeats and its child is the item; old writers
+// let the item itself repeat.
+bool only_repeats(const Node& node) {
+  return node.children.size() == 1 && node.name != "array" &&
+         !node.name.ends_with("_tuple");
 }
 
 }  // namespace
@@ -199,8 +197,8 @@ void Rows::write_some(const Node& node, std::string& out) {
   }
   if (node.meaning != Meaning::kList || !one) return write_group(node, out);
   const Node& repeated = node.children[0];
-  const Node& item = item_of(repeated);
-  if (&item == &repeated) return write(repeated, out);
+  if (!only_repeats(repeated)) return write(repeated, out);
+  const Node& item = repeated.children[0];
   const auto& first = *columns_[node.first_leaf];
   out += '[';
   if (first.definition() < repeated.definition) {

@@ -153,6 +153,11 @@ std::string ShapedLine::text(const Given& given) {
   return is_text(given) ? fields_.text(given.id) : std::string();
 }
 
+void ShapedLine::take(const Given& given, std::string& out) {
+  out.clear();
+  if (is_text(given)) out.swap(fields_.text(given.id));
+}
+
 Json ShapedLine::chat(const Given& given) {
   Json list = is_text(given) ? parse_json(fields_.text(given.id), given.name)
                              : json(given);

@@ -38,6 +38,8 @@ class ShapedLine {
   // Empty where there is none, or no text.
   std::string text(const Given& given);
   std::string text(FieldUse use) { return text(given(use)); }
+  // The same, given away: texts may be long.
+  void take(const Given& given, std::string& out);
   Json json(const Given& given) const { return fields_.json(given.id); }
   // Messages, also where they are the text of a list, or one alone.
   Json chat(const Given& given);

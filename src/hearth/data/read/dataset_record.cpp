@@ -111,7 +111,7 @@ class RecordParser::Line {
       add_system(r.messages, r.system);
     } else if (const Given t = fields_.given(FieldUse::kText); t.there) {
       r.kind = Record::Kind::kText;
-      r.text = fields_.text(t);
+      fields_.take(t, r.text);
     } else {
       build_completion(r);
     }
@@ -125,7 +125,7 @@ class RecordParser::Line {
         r.tools.empty()) {
       r.kind = Record::Kind::kCompletion;
       r.prompt = prompt_text();
-      r.completion = fields_.text(completion);
+      fields_.take(completion, r.completion);
       return;
     }
     r.kind = Record::Kind::kChat;
@@ -154,8 +154,8 @@ class RecordParser::Line {
     const Given asked = fields_.given(FieldUse::kPrompt);
     if (texts && r.tools.empty() &&
         (asked.there ? fields_.is_text(asked) : prompt.empty())) {
-      r.chosen = fields_.text(chosen);
-      r.rejected = fields_.text(rejected);
+      fields_.take(chosen, r.chosen);
+      fields_.take(rejected, r.rejected);
       r.prompt = prompt_text();
       if (!asked.there) split_prompt(r);
       return;
