@@ -1,21 +1,14 @@
 // Adafactor as an update rule.
 #include "hearth/ops/adafactor_step/gpu.h"
-#include "hearth/optim/update_rule.h"
+#include "hearth/optim/optimizer_kind.h"
 
 namespace hearth::optim {
 namespace {
 
 class AdafactorRule : public RuleOf<ops::Adafactor, ops::adafactor_graph> {
  public:
-  AdafactorRule(const OptimConfig& c, const mx::Shape& shape)
-      : RuleOf({}),
-        state_(
-            ops::make_adafactor_state(
-                shape,
-                c.adafactor.momentum != 0,
-                state_zone()
-            )
-        ) {
+  AdafactorRule(const OptimConfig& c, RuleState state)
+      : RuleOf({}, std::move(state)) {
     hyper_.decay_rate = static_cast<float>(-c.adafactor.decay_rate);
     hyper_.clip = static_cast<float>(c.adafactor.clip);
     hyper_.beta1 = static_cast<float>(c.adafactor.momentum);
@@ -28,28 +21,22 @@ class AdafactorRule : public RuleOf<ops::Adafactor, ops::adafactor_graph> {
       double lr,
       double decay
   ) override {
-    ops::adafactor_step(numbers(lr, decay), step, p, state_);
+    ops::AdafactorState own{array(0), array(1), {}};
+    if (state().size() > 2) own.m = array(2);
+    ops::adafactor_step(numbers(lr, decay), step, p, own);
   }
-
- private:
-  std::vector<Slot> slots() override {
-    std::vector<Slot> out = {
-        {"rows", &state_.rows}, {"columns", &state_.columns}
-    };
-    if (state_.m) out.push_back({"m", &*state_.m});
-    return out;
-  }
-
-  ops::AdafactorState state_;
 };
+
+ops::StateArrays means(const OptimConfig& c, const mx::Shape& shape) {
+  return ops::adafactor_state(shape, c.adafactor.momentum != 0);
+}
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> make_adafactor(
-    const OptimConfig& config,
-    const mx::Shape& shape
-) {
-  return std::make_unique<AdafactorRule>(config, shape);
+OptimizerKind adafactor_kind() {
+  return {
+      .name = "adafactor", .state = means, .make = make_rule<AdafactorRule>
+  };
 }
 
 }  // namespace hearth::optim

@@ -1,7 +1,6 @@
 // AdamW with float32 and with 8-bit state, and Lion: rules whose whole step is
 // one kernel.
-#include "hearth/ops/leaf.h"
-#include "hearth/optim/update_rule.h"
+#include "hearth/optim/optimizer_kind.h"
 
 namespace hearth::optim {
 namespace {
@@ -15,18 +14,13 @@ ops::AdamW hyper(const OptimConfig& c) {
   return h;
 }
 
-std::size_t elements(const mx::Shape& shape) {
-  std::size_t n = 1;
-  for (const auto d : shape) n *= static_cast<std::size_t>(d);
-  return n;
-}
+// Below this many elements 8-bit state saves nothing worth its error.
+constexpr std::size_t kLeast8Bit = 4096;
 
 class AdamWRule : public RuleOf<ops::AdamW, ops::adamw_graph> {
  public:
-  AdamWRule(const OptimConfig& c, const mx::Shape& shape)
-      : RuleOf(hyper(c)),
-        m_(ops::make_leaf(shape, mx::float32, state_zone())),
-        v_(ops::make_leaf(shape, mx::float32, state_zone())) {}
+  AdamWRule(const OptimConfig& c, RuleState state)
+      : RuleOf(hyper(c), std::move(state)) {}
 
   void step(
       const ops::Parameter& p,
@@ -34,20 +28,14 @@ class AdamWRule : public RuleOf<ops::AdamW, ops::adamw_graph> {
       double lr,
       double decay
   ) override {
-    ops::adamw_step(numbers(lr, decay), step, p, m_, v_);
+    ops::adamw_step(numbers(lr, decay), step, p, array(0), array(1));
   }
-
- private:
-  std::vector<Slot> slots() override { return {{"m", &m_}, {"v", &v_}}; }
-
-  mx::array m_, v_;
 };
 
 class AdamW8Rule : public RuleOf<ops::AdamW, ops::adamw8_graph> {
  public:
-  AdamW8Rule(const OptimConfig& c, const mx::Shape& shape)
-      : RuleOf(hyper(c)),
-        state_(ops::make_adamw8_state(elements(shape), state_zone())) {}
+  AdamW8Rule(const OptimConfig& c, RuleState state)
+      : RuleOf(hyper(c), std::move(state)) {}
 
   void step(
       const ops::Parameter& p,
@@ -55,62 +43,59 @@ class AdamW8Rule : public RuleOf<ops::AdamW, ops::adamw8_graph> {
       double lr,
       double decay
   ) override {
-    ops::adamw8_step(numbers(lr, decay), step, p, state_);
+    ops::AdamW8State state{array(0), array(1), array(2), array(3)};
+    ops::adamw8_step(numbers(lr, decay), step, p, state);
   }
-
- private:
-  std::vector<Slot> slots() override {
-    return {
-        {"m", &state_.m},
-        {"v", &state_.v},
-        {"m_scale", &state_.m_scale},
-        {"v_scale", &state_.v_scale}
-    };
-  }
-
-  ops::AdamW8State state_;
 };
 
 class LionRule : public RuleOf<ops::Lion, ops::lion_graph> {
  public:
-  LionRule(const OptimConfig& c, const mx::Shape& shape)
-      : RuleOf({}), m_(ops::make_leaf(shape, mx::float32, state_zone())) {
+  LionRule(const OptimConfig& c, RuleState state)
+      : RuleOf({}, std::move(state)) {
     const auto [beta1, beta2] = c.betas_or_default();
     hyper_.beta1 = static_cast<float>(beta1);
     hyper_.beta2 = static_cast<float>(beta2);
   }
 
   void step(const ops::Parameter& p, long, double lr, double decay) override {
-    ops::lion_step(numbers(lr, decay), p, m_);
+    ops::lion_step(numbers(lr, decay), p, array(0));
   }
-
- private:
-  std::vector<Slot> slots() override { return {{"m", &m_}}; }
-
-  mx::array m_;
 };
+
+ops::StateArrays two_moments(const OptimConfig&, const mx::Shape& shape) {
+  return {{"m", shape}, {"v", shape}};
+}
+
+ops::StateArrays codes(const OptimConfig&, const mx::Shape& shape) {
+  return ops::adamw8_state(ops::StateArray{"", shape}.elements());
+}
+
+bool is_large(const OptimConfig&, const nn::WeightSpec& p) {
+  return p.elements() >= kLeast8Bit;
+}
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> make_adamw(
-    const OptimConfig& config,
-    const mx::Shape& shape
-) {
-  return std::make_unique<AdamWRule>(config, shape);
+OptimizerKind adamw_kind() {
+  return {.name = "adamw", .state = two_moments, .make = make_rule<AdamWRule>};
 }
 
-std::unique_ptr<UpdateRule> make_adamw8(
-    const OptimConfig& config,
-    const mx::Shape& shape
-) {
-  return std::make_unique<AdamW8Rule>(config, shape);
+OptimizerKind adamw8_kind() {
+  return {
+      .name = "adamw8bit",
+      .takes = is_large,
+      .state = codes,
+      .make = make_rule<AdamW8Rule>
+  };
 }
 
-std::unique_ptr<UpdateRule> make_lion(
-    const OptimConfig& config,
-    const mx::Shape& shape
-) {
-  return std::make_unique<LionRule>(config, shape);
+OptimizerKind lion_kind() {
+  return {
+      .name = "lion",
+      .betas = {0.9, 0.99},
+      .state = one_moment,
+      .make = make_rule<LionRule>
+  };
 }
 
 }  // namespace hearth::optim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hearth/base/error.h"
+#include "hearth/optim/optimizer_kind.h"
 
 namespace hearth::optim {
 
@@ -30,8 +31,7 @@ void AdafactorConfig::fields(FieldVisitor& v) {
 }
 
 void OptimConfig::fields(FieldVisitor& v) {
-  v("name", name, "optimiser",
-    one_of({"adamw", "lion", "adafactor", "muon", "adamw8bit"}));
+  v("name", name, "optimiser", one_of(optimizer_names()));
   v("lr", lr, "peak learning rate", may_change(positive()));
   v("schedule", schedule, "how the rate falls",
     may_change(one_of({"constant", "linear", "cosine", "wsd"})));
@@ -68,7 +68,7 @@ void OptimConfig::check() const {
 std::pair<double, double> OptimConfig::betas_or_default() const {
   check();
   if (!betas.empty()) return {betas[0], betas[1]};
-  return name == "lion" ? std::pair{0.9, 0.99} : std::pair{0.9, 0.95};
+  return optimizer_kind(name).betas;
 }
 
 }  // namespace hearth::optim

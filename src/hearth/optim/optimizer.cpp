@@ -11,13 +11,12 @@
 
 #include "hearth/base/error.h"
 #include "hearth/kernels/optim.h"
+#include "hearth/optim/optimizer_kind.h"
 
 namespace hearth::optim {
 namespace {
 
 constexpr const char* kSteps = "steps";
-// Below this many elements 8-bit state saves nothing worth its error.
-constexpr std::size_t kLeast8Bit = 4096;
 
 bool matches_any(
     const std::vector<std::string>& patterns,
@@ -29,8 +28,8 @@ bool matches_any(
 }
 
 bool is_embedding(const nn::Weight& p) {
-  static const std::vector<std::string> names = {"embed_tokens", "wte", "wpe"};
-  return matches_any(names, p.name);
+  return p.part.role == io::Role::embedding ||
+         p.part.role == io::Role::positions;
 }
 
 double decay_of(const OptimConfig& c, const nn::Weight& p) {
@@ -44,21 +43,8 @@ std::unique_ptr<UpdateRule> rule_for(
     const OptimConfig& c,
     const nn::Weight& p
 ) {
-  if (c.name == "adamw") return make_adamw(c, p.shape);
-  if (c.name == "lion") return make_lion(c, p.shape);
-  if (c.name == "adafactor") return make_adafactor(c, p.shape);
-  if (c.name == "adamw8bit") {
-    return p.elements() < kLeast8Bit ? make_adamw(c, p.shape)
-                                     : make_adamw8(c, p.shape);
-  }
-  if (c.name == "muon") {
-    const bool hidden =
-        p.shape.size() == 2 && !matches_any(c.muon.exclude, p.name);
-    return hidden ? make_muon(c, p.shape) : make_adamw(c, p.shape);
-  }
-  throw UsageError(
-      fmt::format("[optim.make] there is no optimiser {}", c.name)
-  );
+  const OptimizerKind& kind = kind_of(c, p);
+  return kind.make(c, make_rule_state(kind.state(c, p.shape)));
 }
 
 void require_master(const nn::Weight& p) {
@@ -223,7 +209,7 @@ std::vector<NamedArray> Optimizer::state() const {
       {kSteps, mx::array({static_cast<std::int64_t>(steps_)}, mx::int64)}
   };
   for (const Entry& e : entries_) {
-    for (NamedArray& a : e.rule->state()) {
+    for (const NamedArray& a : e.rule->state()) {
       out.push_back({e.parameter->name + "/" + a.name, a.array});
     }
   }

@@ -10,7 +10,7 @@ ops::Arrays Optimizer::arrays() const {
   ops::Arrays out;
   for (const Entry& e : entries_) {
     out.push_back(e.parameter->value());
-    for (NamedArray& a : e.rule->state()) out.push_back(std::move(a.array));
+    for (const NamedArray& a : e.rule->state()) out.push_back(a.array);
   }
   return out;
 }

@@ -12,6 +12,7 @@
 #include "hearth/ops/leaf.h"
 #include "hearth/ops/op_case.h"
 #include "hearth/optim/clip.h"
+#include "hearth/optim/optimizer_kind.h"
 #include "hearth/optim/optimizer_reference_test.h"
 
 namespace hearth::optim {
@@ -44,6 +45,7 @@ class OptimizerTest : public testing::Test {
     nn::WeightSpec p{.name = name, .shape = shape};
     p.trainable = true;
     p.matrix = shape.size() == 2;
+    p.part = io::role_of(name);
     auto& added = set_.add(p);
     auto leaf =
         ops::make_leaf(shape, mx::float32, MemoryZone::named("optim test"));
@@ -161,7 +163,7 @@ TEST_F(OptimizerTest, TakesBfloat16Gradients) {
 TEST_F(OptimizerTest, PackedCompanionsFollowEveryStep) {
   add_model();
   add("model.layers.0.mlp.up_proj.weight", {2050, 40});
-  for (const char* name : {"adamw", "lion", "adafactor", "muon", "adamw8bit"}) {
+  for (const std::string& name : optimizer_names()) {
     SCOPED_TRACE(name);
     auto optimizer = Optimizer::make({.name = name}, set_.all());
     for (long step = 1; step <= 3; ++step) {
@@ -230,7 +232,7 @@ TEST_F(OptimizerTest, DecayLeavesVectorsAndExceptionsOut) {
 TEST_F(OptimizerTest, StateContinuesBitForBit) {
   add_model();
   add("model.layers.1.mlp.up_proj.weight", {70, 64});
-  for (const char* name : {"adamw", "lion", "adafactor", "muon", "adamw8bit"}) {
+  for (const std::string& name : optimizer_names()) {
     SCOPED_TRACE(name);
     auto whole = Optimizer::make({.name = name}, set_.all());
     for (long step = 1; step <= 4; ++step) {

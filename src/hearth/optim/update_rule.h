@@ -1,14 +1,15 @@
 #pragma once
 // How one parameter is updated, and the state that this takes. A rule knows
-// its own parameter's size and nothing of the others.
+// its own parameter's state and nothing of the others. Which arrays it keeps is
+// described in optimizer_kind.h.
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hearth/ops/optimizer_step/gpu.h"
-#include "hearth/optim/optim_config.h"
 
 namespace hearth::optim {
 namespace mx = mlx::core;
@@ -25,6 +26,12 @@ struct StoredArray {
   mx::Shape shape;
   std::span<const std::byte> bytes;
 };
+
+// Leaves of the zone "optimizer state", zero at first. Their order does not
+// change.
+using RuleState = std::vector<NamedArray>;
+// Throws OutOfMemory.
+RuleState make_rule_state(const ops::StateArrays& described);
 
 class UpdateRule {
  public:
@@ -45,19 +52,18 @@ class UpdateRule {
       double decay
   ) const = 0;
 
-  // The arrays themselves, in an order that does not change.
-  std::vector<NamedArray> state() const;
+  // The arrays themselves.
+  const RuleState& state() const { return state_; }
   // Takes arrays of the same shapes and dtypes as its state, in that order, and
   // lets go of those it had. They need not be evaluated.
   void adopt(std::span<const mx::array> state);
 
  protected:
-  struct Slot {
-    const char* name;
-    mx::array* array;
-  };
-  // Where the state is held, in its order.
-  virtual std::vector<Slot> slots() = 0;
+  explicit UpdateRule(RuleState state) : state_(std::move(state)) {}
+  mx::array& array(std::size_t i) { return state_.at(i).array; }
+
+ private:
+  RuleState state_;
 };
 
 // A rule that is a struct of numbers and a function of ops for a device, to
@@ -75,7 +81,8 @@ class RuleOf : public UpdateRule {
   }
 
  protected:
-  explicit RuleOf(const Numbers& hyper) : hyper_(hyper) {}
+  RuleOf(const Numbers& hyper, RuleState state)
+      : UpdateRule(std::move(state)), hyper_(hyper) {}
   // The numbers of a step in place.
   const Numbers& numbers(double lr, double decay) {
     hyper_.lr = static_cast<float>(lr);
@@ -86,17 +93,15 @@ class RuleOf : public UpdateRule {
   Numbers hyper_;
 };
 
-// The state of all rules is float32 leaves of the zone "optimizer state", zero
-// at first, but for the 8-bit one's codes. Throw OutOfMemory.
-std::unique_ptr<UpdateRule> make_adamw(const OptimConfig&, const mx::Shape&);
-std::unique_ptr<UpdateRule> make_adamw8(const OptimConfig&, const mx::Shape&);
-std::unique_ptr<UpdateRule> make_lion(const OptimConfig&, const mx::Shape&);
-std::unique_ptr<UpdateRule> make_adafactor(
-    const OptimConfig&,
-    const mx::Shape&
+// weight = keep * weight + factor * update in place on a CPU, and the
+// parameter's own refresh while its rows are warm: the end of a rule whose
+// update is an array.
+void apply_update(
+    const ops::Parameter& p,
+    const mx::array& update,
+    float keep,
+    float factor
 );
-// For a matrix.
-std::unique_ptr<UpdateRule> make_muon(const OptimConfig&, const mx::Shape&);
 
 MemoryZone state_zone();
 

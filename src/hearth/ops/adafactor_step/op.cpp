@@ -10,17 +10,24 @@ constexpr const char* kName = "Adafactor";
 
 }  // namespace
 
+StateArrays adafactor_state(const mx::Shape& shape, bool momentum) {
+  const Matrices m(shape);
+  StateArrays out = {
+      {"rows", {static_cast<int>(m.count * m.rows)}},
+      {"columns", {static_cast<int>(m.count * m.columns)}}
+  };
+  if (momentum) out.push_back({"m", shape});
+  return out;
+}
+
 AdafactorState make_adafactor_state(
     const mx::Shape& shape,
     bool momentum,
     MemoryZone zone
 ) {
-  const Matrices m(shape);
-  const auto leaf = [&](long n) {
-    return make_leaf({static_cast<int>(n)}, mx::float32, zone);
-  };
-  AdafactorState s{leaf(m.count * m.rows), leaf(m.count * m.columns), {}};
-  if (momentum) s.m = make_leaf(shape, mx::float32, zone);
+  const Arrays a = make_state(adafactor_state(shape, momentum), zone);
+  AdafactorState s{a[0], a[1], {}};
+  if (momentum) s.m = a[2];
   return s;
 }
 

@@ -25,6 +25,8 @@ struct AdafactorState {
   mx::array rows, columns;
   std::optional<mx::array> m;
 };
+// In the order of the members.
+StateArrays adafactor_state(const mx::Shape& shape, bool momentum);
 AdafactorState make_adafactor_state(
     const mx::Shape& shape,
     bool momentum,

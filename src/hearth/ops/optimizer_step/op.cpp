@@ -25,16 +25,36 @@ void adamw_step(
   adamw_step_cpu(hyper, step, p, m, v);
 }
 
-AdamW8State make_adamw8_state(std::size_t elements, MemoryZone zone) {
+std::size_t StateArray::elements() const {
+  std::size_t n = 1;
+  for (const auto d : shape) n *= static_cast<std::size_t>(d);
+  return n;
+}
+
+Arrays make_state(const StateArrays& described, MemoryZone zone) {
+  Arrays out;
+  for (const StateArray& a : described) {
+    out.push_back(make_leaf(a.shape, a.dtype, zone));
+  }
+  return out;
+}
+
+StateArrays adamw8_state(std::size_t elements) {
   const int n = static_cast<int>(elements);
   const int blocks = static_cast<int>(
       (elements + kernels::kStateBlock - 1) / kernels::kStateBlock
   );
   return {
-      make_leaf({n}, mx::int8, zone), make_leaf({n}, mx::uint8, zone),
-      make_leaf({blocks}, mx::float32, zone),
-      make_leaf({blocks}, mx::float32, zone)
+      {"m", {n}, mx::int8},
+      {"v", {n}, mx::uint8},
+      {"m_scale", {blocks}},
+      {"v_scale", {blocks}}
   };
+}
+
+AdamW8State make_adamw8_state(std::size_t elements, MemoryZone zone) {
+  const Arrays a = make_state(adamw8_state(elements), zone);
+  return {a[0], a[1], a[2], a[3]};
 }
 
 void adamw8_step(

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "hearth/kernels/optim.h"
 #include "hearth/ops/op.h"
@@ -30,6 +32,19 @@ struct Parameter {
   std::size_t grain = 32768;
 };
 
+// An array of the state that a step keeps for a parameter, before it is made:
+// zero at first.
+struct StateArray {
+  std::string name;
+  mx::Shape shape;
+  mx::Dtype dtype = mx::float32;
+
+  std::size_t elements() const;
+  std::size_t bytes() const { return elements() * mx::size_of(dtype); }
+};
+using StateArrays = std::vector<StateArray>;
+Arrays make_state(const StateArrays& described, MemoryZone zone);
+
 struct AdamW {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, decay = 0.01f;
 };
@@ -48,6 +63,8 @@ struct AdamW8State {
   mx::array m, v;              // int8 and uint8, one element a weight
   mx::array m_scale, v_scale;  // float32, one a block
 };
+// In the order of the members.
+StateArrays adamw8_state(std::size_t elements);
 AdamW8State make_adamw8_state(std::size_t elements, MemoryZone zone);
 void adamw8_step(
     const AdamW& hyper,

@@ -21,6 +21,7 @@
 #include "hearth/ops/leaf.h"
 #include "hearth/ops/op_case.h"
 #include "hearth/optim/optimizer.h"
+#include "hearth/optim/optimizer_kind.h"
 
 namespace hearth::train {
 namespace {
@@ -86,7 +87,7 @@ TEST_F(CheckpointTest, ComesBackAsItWas) {
 
 // Masters, packed companions and every kind of optimiser state, bit for bit.
 TEST_F(CheckpointTest, HoldsModelAndOptimizerExactly) {
-  for (const char* name : {"adamw", "adamw8bit", "muon", "adafactor"}) {
+  for (const std::string& name : optim::optimizer_names()) {
     SCOPED_TRACE(name);
     nn::ParameterSet set, other;
     for (auto* s : {&set, &other}) {

@@ -121,7 +121,7 @@ MemoryTable predict_fixed(const MemoryQuestion& q) {
       t.packed += packed_bytes(family, w);
     }
   }
-  t.optimizer += muon_workspace(q.optim, all);
+  t.optimizer += update_workspace(q.optim, all);
   constexpr std::size_t kBytesPerToken = 20;  // ids, targets, positions, ...
   t.data = static_cast<std::size_t>(q.step_tokens * (q.prefetch + 2)) *
            kBytesPerToken;

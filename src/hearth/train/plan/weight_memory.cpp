@@ -1,13 +1,12 @@
 #include "hearth/train/plan/weight_memory.h"
 
-#include <algorithm>
 #include <set>
 
 #include "hearth/base/aligned_buffer.h"
-#include "hearth/kernels/optim.h"
 #include "hearth/kernels/quant/product.h"
 #include "hearth/models/adapters.h"
 #include "hearth/nn/parameter_set.h"
+#include "hearth/optim/optimizer_kind.h"
 
 namespace hearth::train {
 
@@ -84,44 +83,30 @@ std::size_t packed_bytes(const kernels::GemmFamily& f, const PlannedWeight& w) {
              : forward + AlignedBuffer::taken(f.packed_bytes(k, n));
 }
 
-// optim/optimizer.cpp says which rule a weight gets.
 std::size_t state_bytes(const optim::OptimConfig& c, const PlannedWeight& w) {
-  const std::size_t n = w.spec.elements();
-  const std::size_t adamw = 2 * leaf_bytes(4 * n);
-  if (c.name == "lion") return leaf_bytes(4 * n);
-  if (c.name == "adamw8bit" && n >= 4096) {
-    const auto block = static_cast<std::size_t>(kernels::kStateBlock);
-    return 2 * leaf_bytes(n) + 2 * leaf_bytes((n + block - 1) / block * 4);
+  std::size_t bytes = 0;
+  const optim::OptimizerKind& kind = optim::kind_of(c, w.spec);
+  for (const ops::StateArray& a : kind.state(c, w.spec.shape)) {
+    bytes += leaf_bytes(a.bytes());
   }
-  if (c.name == "adafactor") {
-    const auto sums = [](long length) {
-      return leaf_bytes(4 * static_cast<std::size_t>(length));
-    };
-    const std::size_t state = w.columns() == 1
-                                  ? leaf_bytes(4 * n)
-                                  : sums(w.rows()) + sums(w.columns());
-    return state + (c.adafactor.momentum != 0 ? leaf_bytes(4 * n) : 0);
-  }
-  const bool hidden = w.columns() > 1 &&
-                      std::ranges::none_of(c.muon.exclude, [&](const auto& x) {
-                        return nn::matches(x, w.spec.name);
-                      });
-  return c.name == "muon" && hidden ? leaf_bytes(4 * n) : adamw;
+  return bytes;
 }
 
-std::size_t muon_workspace(
+std::size_t update_workspace(
     const optim::OptimConfig& c,
     const std::vector<PlannedWeight>& all
 ) {
-  if (c.name != "muon") return 0;
-  std::set<std::pair<long, long>> seen;
+  std::set<std::vector<int>> seen;
   std::size_t bytes = 0;
   for (const PlannedWeight& w : all) {
-    const long n = w.rows(), k = w.columns();
-    if (!w.spec.trainable || k == 1 || w.is_table()) continue;
-    if (!seen.insert({n, k}).second) continue;
-    const auto least = static_cast<std::size_t>(std::min(n, k));
-    bytes += 20 * w.spec.elements() + 20 * least * least;
+    if (!w.spec.trainable) continue;
+    const optim::OptimizerKind& kind = optim::kind_of(c, w.spec);
+    const auto& shape = w.spec.shape;
+    if (kind.workspace == nullptr ||
+        !seen.insert({shape.begin(), shape.end()}).second) {
+      continue;
+    }
+    bytes += kind.workspace(shape);
   }
   return bytes;
 }

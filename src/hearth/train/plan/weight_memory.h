@@ -40,8 +40,8 @@ std::size_t held_bytes(const PlannedWeight& w);
 std::size_t packed_bytes(const kernels::GemmFamily& f, const PlannedWeight& w);
 // Of the optimiser for that weight.
 std::size_t state_bytes(const optim::OptimConfig& c, const PlannedWeight& w);
-// What Muon's iteration keeps by size once freed.
-std::size_t muon_workspace(
+// What its steps in place work in: the allocator keeps it by size.
+std::size_t update_workspace(
     const optim::OptimConfig& c,
     const std::vector<PlannedWeight>& all
 );
