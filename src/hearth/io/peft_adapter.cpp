@@ -56,12 +56,12 @@ class Sorter {
     if (at == name.npos) return save(tensor, name);
     const std::string_view kind = name.substr(at + 1);
     Found& found = found_[std::string(name.substr(0, at))];
-    if (kind == "lora_A.weight") {
+    if (kind == kLoraA) {
       found.a = &tensor;
-    } else if (kind == "lora_B.weight") {
+    } else if (kind == kLoraB) {
       found.b = &tensor;
-    } else if (kind == "lora_magnitude_vector" ||
-               kind == "lora_magnitude_vector.weight") {
+    } else if (kind == kLoraMagnitude ||
+               kind == fmt::format("{}.weight", kLoraMagnitude)) {
       found.magnitude = &tensor;
     } else {
       fail(tensor.name, "is a kind of adapter tensor that is not known");
@@ -177,13 +177,13 @@ void write_peft_adapter(
   std::vector<TensorToWrite> tensors;
   for (PeftModuleToWrite& module : modules) {
     check_rank(config, module);
-    const auto add = [&](TensorToWrite& tensor, const char* kind) {
+    const auto add = [&](TensorToWrite& tensor, std::string_view kind) {
       tensor.name = fmt::format("{}{}.{}", kPrefix, module.name, kind);
       tensors.push_back(std::move(tensor));
     };
-    add(module.a, "lora_A.weight");
-    add(module.b, "lora_B.weight");
-    if (module.magnitude) add(*module.magnitude, "lora_magnitude_vector");
+    add(module.a, kLoraA);
+    add(module.b, kLoraB);
+    if (module.magnitude) add(*module.magnitude, kLoraMagnitude);
   }
   for (TensorToWrite& tensor : saved) {
     tensor.name.insert(0, kPrefix);

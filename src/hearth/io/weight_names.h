@@ -74,6 +74,11 @@ NamedRole role_of(std::string_view name);
 // nothing where the name does not match.
 std::optional<int> layer_by(std::string_view pattern, std::string_view name);
 
+// What PEFT calls the arrays of an adapter, behind its layer's name and a dot.
+inline constexpr std::string_view kLoraA = "lora_A.weight",
+                                  kLoraB = "lora_B.weight",
+                                  kLoraMagnitude = "lora_magnitude_vector";
+
 // A row of the table of names.
 struct RoleName {
   Role role;

@@ -45,29 +45,38 @@ io::PeftAdapter open_adapter(const std::string& folder) {
   return adapter;
 }
 
-// Reads every matrix of the adapter into the parameter of its name.
+// The adapter on the layer of that name; null where it has none.
+const nn::Lora* adapter_on(Decoder& decoder, std::string_view layer) {
+  for (const nn::Linear* linear : decoder.linears()) {
+    if (linear->name() == layer) return linear->lora();
+  }
+  return nullptr;
+}
+
+// Reads every array of the file into the adapter of its layer, which
+// find(name) gives.
+template <class Find>
 void fill(
-    const nn::ParameterSet& set,
     const io::PeftAdapter& adapter,
     const std::string& folder,
-    mx::Dtype compute,
-    ops::PackedOrders orders
+    const WeightPlan& plan,
+    const Find& find
 ) {
   const AdapterSource source(adapter, folder);
-  const auto one = [&](const std::string& name, const io::TensorInfo& t) {
-    nn::Weight* p = set.find(name);
+  const auto one = [&](nn::Weight* p, const io::TensorInfo& t) {
     if (p == nullptr) {
       throw FormatError::at(
           folder, 0, fmt::format("the model has no layer for {}", t.name)
       );
     }
     p->set(read_dense(source, t, p->shape, false, mx::float32));
-    if (p->matrix && ops::ours({}, compute)) nn::pack(*p, compute, orders);
+    plan.settle(*p);
   };
   for (const auto& m : adapter.modules()) {
-    one(m.name + ".lora_A.weight", m.a);
-    one(m.name + ".lora_B.weight", m.b);
-    if (m.magnitude) one(m.name + ".lora_magnitude_vector", *m.magnitude);
+    const nn::Lora* lora = find(m.name);
+    one(lora ? &lora->a() : nullptr, m.a);
+    one(&lora->b(), m.b);
+    if (m.magnitude) one(lora->magnitude(), *m.magnitude);
   }
 }
 
@@ -154,7 +163,10 @@ void continue_adapter(
       );
     }
   }
-  fill(decoder.parameters(), adapter, folder, compute, ops::PackedOrders::both);
+  fill(
+      adapter, folder, WeightPlan(Use::frozen_base, compute),
+      [&](const std::string& layer) { return adapter_on(decoder, layer); }
+  );
 }
 
 namespace {
@@ -189,7 +201,12 @@ void load_adapter(LoadedModel& model, const std::string& folder) {
       lora.set_base_norms(row_norms(*model.source, linear->weight()));
     }
   }
-  fill(set, adapter, folder, model.compute, ops::PackedOrders::forward);
+  fill(
+      adapter, folder, WeightPlan(Use::inference, model.compute),
+      [&](const std::string& layer) {
+        return adapter_on(*model.decoder, layer);
+      }
+  );
   for (nn::Weight* p : set.trainable()) p->trainable = false;
 }
 
@@ -220,7 +237,10 @@ std::shared_ptr<const nn::LoraSet> read_adapter(
     }
     out->layers.emplace(linear->name(), std::move(lora));
   }
-  fill(out->parameters, adapter, folder, compute, ops::PackedOrders::forward);
+  fill(
+      adapter, folder, WeightPlan(Use::inference, compute),
+      [&](const std::string& layer) { return out->of(layer); }
+  );
   for (nn::Weight* p : out->parameters.trainable()) p->trainable = false;
   return out;
 }
@@ -244,12 +264,11 @@ void unmerge_adapters(LoadedModel& model) {
 
 namespace {
 
-io::TensorToWrite written(const nn::Weight* p) {
-  if (p == nullptr) throw Error("[models.save_adapter] a matrix is missing");
+io::TensorToWrite written(const nn::Weight& p) {
   return io::tensor_of(
-      p->name, io::TensorType::f32, {p->shape.begin(), p->shape.end()},
-      {static_cast<const std::byte*>(p->value().data<void>()),
-       p->value().nbytes()}
+      p.name, io::TensorType::f32, {p.shape.begin(), p.shape.end()},
+      {static_cast<const std::byte*>(p.value().data<void>()),
+       p.value().nbytes()}
   );
 }
 
@@ -279,18 +298,16 @@ void save_adapter(
   io::PeftConfig config;
   config.base_model = base;
   config.fan_in_fan_out = decoder.config().gpt2_layout;
-  const nn::ParameterSet& set = decoder.parameters();
   std::vector<io::PeftModuleToWrite> modules;
   for (const nn::Linear* linear : decoder.linears()) {
-    if (linear->lora() == nullptr) continue;
-    describe(*linear->lora(), config);
+    const nn::Lora* lora = linear->lora();
+    if (lora == nullptr) continue;
+    describe(*lora, config);
     io::PeftModuleToWrite m;
     m.name = linear->name();
-    m.a = written(set.find(m.name + ".lora_A.weight"));
-    m.b = written(set.find(m.name + ".lora_B.weight"));
-    if (config.use_dora) {
-      m.magnitude = written(set.find(m.name + ".lora_magnitude_vector"));
-    }
+    m.a = written(lora->a());
+    m.b = written(lora->b());
+    if (lora->magnitude() != nullptr) m.magnitude = written(*lora->magnitude());
     modules.push_back(std::move(m));
   }
   if (modules.empty()) throw UsageError("the model has no adapter to write");

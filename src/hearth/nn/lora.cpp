@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "hearth/base/error.h"
 #include "hearth/nn/linear.h"
 #include "hearth/ops/arithmetic/op.h"
@@ -32,6 +34,29 @@ void LoraConfig::form_fields(FieldVisitor& v) {
   v("targets", targets, "layers, by name or pattern");
 }
 
+LoraSpecs lora_specs(const WeightSpec& layer, const LoraConfig& config) {
+  const int out = layer.shape.at(0), in = layer.shape.at(1);
+  const auto spec = [&](std::string_view name, mx::Shape shape, Init init) {
+    return WeightSpec{
+        .name = fmt::format("{}.{}", layer.module(), name),
+        .shape = shape,
+        .init = init,
+        .matrix = shape.size() == 2,
+        .trainable = true,
+        .part = {io::Role::adapter, layer.part.layer}
+    };
+  };
+  LoraSpecs specs{
+      spec(io::kLoraA, {config.rank, in}, Init::uniform_fan_in),
+      spec(io::kLoraB, {out, config.rank}, Init::zeros),
+      {}
+  };
+  if (config.dora) {
+    specs.magnitude = spec(io::kLoraMagnitude, {out}, Init::zeros);
+  }
+  return specs;
+}
+
 Lora::Lora(
     ParameterSet& set,
     const Weight& weight,
@@ -39,33 +64,10 @@ Lora::Lora(
     std::uint64_t index
 )
     : config_(config), layer_(weight.module()), index_(index) {
-  const int out = weight.shape.at(0), in = weight.shape.at(1);
-  const io::NamedRole part{io::Role::adapter, weight.part.layer};
-  a_ = &set.add(
-      {.name = layer_ + ".lora_A.weight",
-       .shape = {config.rank, in},
-       .init = Init::uniform_fan_in,
-       .matrix = true,
-       .trainable = true,
-       .part = part}
-  );
-  b_ = &set.add(
-      {.name = layer_ + ".lora_B.weight",
-       .shape = {out, config.rank},
-       .init = Init::zeros,
-       .matrix = true,
-       .trainable = true,
-       .part = part}
-  );
-  if (config.dora) {
-    magnitude_ = &set.add(
-        {.name = layer_ + ".lora_magnitude_vector",
-         .shape = {out},
-         .init = Init::zeros,
-         .trainable = true,
-         .part = part}
-    );
-  }
+  LoraSpecs specs = lora_specs(weight, config);
+  a_ = &set.add(std::move(specs.a));
+  b_ = &set.add(std::move(specs.b));
+  if (specs.magnitude) magnitude_ = &set.add(std::move(*specs.magnitude));
 }
 
 void Lora::start_magnitude() {

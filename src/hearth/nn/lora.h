@@ -28,6 +28,13 @@ struct LoraConfig {
   void form_fields(FieldVisitor& v);  // for a section that has more
 };
 
+// What an adapter of that layer adds to a model's weights, trainable.
+struct LoraSpecs {
+  WeightSpec a, b;
+  std::optional<WeightSpec> magnitude;  // DoRA's
+};
+LoraSpecs lora_specs(const WeightSpec& layer, const LoraConfig& config);
+
 class Lora {
  public:
   // The adapter of the layer whose weight is given; `index` tells the noise of
@@ -60,6 +67,10 @@ class Lora {
   // The weights with the adapter in them, from the float32 base.
   mx::array merged(const mx::array& base) const;
   const LoraConfig& config() const { return config_; }
+  Weight& a() const { return *a_; }
+  Weight& b() const { return *b_; }
+  // Null without DoRA.
+  Weight* magnitude() const { return magnitude_; }
   // The layer's name: the weight's without ".weight".
   const std::string& layer() const { return layer_; }
 

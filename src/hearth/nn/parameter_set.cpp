@@ -37,6 +37,13 @@ Weight* ParameterSet::find(std::string_view name) const {
   return at == list_.end() ? nullptr : at->get();
 }
 
+Weight& ParameterSet::at(std::string_view name) const {
+  if (Weight* p = find(name)) return *p;
+  throw Error(
+      fmt::format("[nn.ParameterSet] there must be a weight {}, got none", name)
+  );
+}
+
 Weight* ParameterSet::find(io::NamedRole part) const {
   const auto at = std::ranges::find_if(list_, [&](const auto& p) {
     return p->part == part;

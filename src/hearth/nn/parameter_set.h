@@ -25,6 +25,8 @@ class ParameterSet {
   Weight& add(WeightSpec spec);
   // Null when there is none of that name.
   Weight* find(std::string_view name) const;
+  // Throws Error when there is none of that name.
+  Weight& at(std::string_view name) const;
   Weight* find(io::NamedRole part) const;
   Affine affine(io::Role role, int layer = -1) const;
   std::vector<Weight*> all() const;

@@ -101,13 +101,12 @@ CpuTable CpuReader::table(io::Role role) {
 CpuLora CpuReader::lora(const nn::LoraSet& set, const std::string& name) {
   const nn::Lora* lora = set.of(name);
   if (lora == nullptr) return {};
-  const nn::Weight* a = set.parameters.find(name + ".lora_A.weight");
-  const nn::Weight* b = set.parameters.find(name + ".lora_B.weight");
-  if (lora->config().dora || !a || !b || !a->packed() || !b->packed()) {
+  const auto &a = lora->a().packed(), &b = lora->b().packed();
+  if (lora->config().dora || !a || !b) {
     miss();
     return {};
   }
-  return {a->packed().get(), b->packed().get(), lora->config().scale()};
+  return {a.get(), b.get(), lora->config().scale()};
 }
 
 }  // namespace hearth::infer

@@ -55,7 +55,7 @@ void describe_all(
     const kernels::Table& table
 ) {
   for (const PlannedWeight& planned : all) {
-    nn::Weight& w = *model.parameters().find(planned.spec.name);
+    nn::Weight& w = model.parameters().at(planned.spec.name);
     w.trainable = planned.spec.trainable;
     describe(w, planned, table);
   }

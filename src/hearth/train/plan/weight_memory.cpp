@@ -43,20 +43,11 @@ std::vector<PlannedWeight> planned_weights(
   }
   if (!lora) return all;
   for (const nn::WeightSpec* w : models::lora_targets(blueprint, *lora)) {
-    const auto add = [&](const char* name, mlx::core::Shape shape) {
-      const bool matrix = shape.size() == 2;
-      const nn::WeightSpec spec{
-          .name = w->module() + name,
-          .shape = std::move(shape),
-          .matrix = matrix,
-          .trainable = true,
-          .part = {Role::adapter, w->part.layer}
-      };
-      all.push_back({spec, plan.forms(spec)});
-    };
-    add(".lora_A.weight", {lora->rank, w->shape[1]});
-    add(".lora_B.weight", {w->shape[0], lora->rank});
-    if (lora->dora) add(".lora_magnitude_vector", {w->shape[0]});
+    const nn::LoraSpecs specs = nn::lora_specs(*w, *lora);
+    all.push_back({specs.a, plan.forms(specs.a)});
+    all.push_back({specs.b, plan.forms(specs.b)});
+    if (!specs.magnitude) continue;
+    all.push_back({*specs.magnitude, plan.forms(*specs.magnitude)});
   }
   return all;
 }
