@@ -43,12 +43,17 @@ nn::LoraConfig lora_of(const StepShape& shape) {
   return c;
 }
 
-void start_all(models::Decoder& model, mx::Dtype compute, std::uint64_t seed) {
+void start_all(
+    models::Decoder& model,
+    mx::Dtype compute,
+    std::uint64_t seed,
+    models::PackedCopies copies
+) {
   for (nn::Weight* p : model.parameters().all()) {
     nn::initialize(*p, seed, model.config().layers);
     p->trainable = true;
   }
-  models::prepare(model, compute, models::Use::training);
+  models::prepare(model, compute, models::Use::training, copies);
 }
 
 // The base as a loaded one is held: matrices in the products' type and packed,
@@ -76,7 +81,7 @@ void start_adapters(
   }
   for (nn::Weight* p : model.parameters().trainable()) {
     nn::initialize(*p, seed, layers);
-    if (ops::on_cpu({})) nn::pack(*p, compute, ops::PackedOrders::both);
+    plan.settle(*p);
   }
 }
 
@@ -113,8 +118,11 @@ TrainStep::TrainStep(const StepShape& shape, std::uint64_t seed)
   if (shape.lora_rank > 0) {
     start_adapters(model_, compute, seed, lora_of(shape));
   } else {
-    start_all(model_, compute, seed);
-    if (!shape.packed_all) train::keep_head_packed_alone(model_);
+    start_all(
+        model_, compute, seed,
+        shape.packed_all ? models::PackedCopies::all
+                         : models::PackedCopies::head
+    );
   }
   optimizer_ = optim::Optimizer::make({}, model_.parameters().trainable());
   step_ =

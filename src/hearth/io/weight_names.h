@@ -40,6 +40,11 @@ enum class Role : std::uint8_t {
   adapter,
 };
 
+// A row of numbers for each token: gathered from, multiplied by, or both.
+constexpr bool is_token_table(Role role) {
+  return role == Role::embedding || role == Role::head;
+}
+
 inline constexpr std::size_t kRoles =
     std::size_t{1} + static_cast<std::size_t>(Role::adapter);
 

@@ -63,20 +63,21 @@ void fill(
     const Find& find
 ) {
   const AdapterSource source(adapter, folder);
-  const auto one = [&](nn::Weight* p, const io::TensorInfo& t) {
-    if (p == nullptr) {
-      throw FormatError::at(
-          folder, 0, fmt::format("the model has no layer for {}", t.name)
-      );
-    }
-    p->set(read_dense(source, t, p->shape, false, mx::float32));
-    plan.settle(*p);
+  const auto one = [&](nn::Weight& p, const io::TensorInfo& t) {
+    p.set(read_dense(source, t, p.shape, false, mx::float32));
+    plan.settle(p);
   };
   for (const auto& m : adapter.modules()) {
     const nn::Lora* lora = find(m.name);
-    one(lora ? &lora->a() : nullptr, m.a);
-    one(&lora->b(), m.b);
-    if (m.magnitude) one(lora->magnitude(), *m.magnitude);
+    // Whether there are magnitudes is the file's word for all its layers.
+    if (lora == nullptr || (m.magnitude && lora->magnitude() == nullptr)) {
+      throw FormatError::at(
+          folder, 0, fmt::format("the model has no layer for {}", m.a.name)
+      );
+    }
+    one(lora->a(), m.a);
+    one(lora->b(), m.b);
+    if (m.magnitude) one(*lora->magnitude(), *m.magnitude);
   }
 }
 

@@ -76,7 +76,7 @@ std::map<std::string, kernels::QuantFormat> quantized_formats(
 ) {
   const WeightPlan plan(
       options.use, options.compute.value_or(compute_of(source)),
-      options.keep_quantized, options.quantize
+      options.keep_quantized, options.quantize, options.copies
   );
   std::map<std::string, kernels::QuantFormat> formats;
   for (const nn::WeightSpec& w : blueprint.weights()) {
@@ -113,7 +113,8 @@ void replace(LoadedModel& model, nn::Weight& p, const mx::array& value) {
   auto v = mx::contiguous(wide ? value : ops::cast(value, model.compute));
   v.eval();
   p.set(std::move(v));
-  WeightPlan(model.options.use, model.compute).settle(p);
+  WeightPlan(model.options.use, model.compute, true, {}, model.options.copies)
+      .settle(p);
 }
 
 mx::array row_norms(const io::ModelSource& source, const nn::Weight& p) {
@@ -124,8 +125,13 @@ mx::array row_norms(const io::ModelSource& source, const nn::Weight& p) {
   return norms;
 }
 
-void prepare(Decoder& decoder, mx::Dtype compute, Use use) {
-  const WeightPlan plan(use, compute);
+void prepare(
+    Decoder& decoder,
+    mx::Dtype compute,
+    Use use,
+    PackedCopies copies
+) {
+  const WeightPlan plan(use, compute, true, {}, copies);
   for (nn::Weight* p : decoder.parameters().all()) plan.settle(*p);
 }
 

@@ -29,6 +29,8 @@ struct LoadOptions {
   // (LoadReport::kept_dense), and so does a table that is gathered from; as a
   // tied head it is both.
   QuantRules quantize;
+  // For training: which matrices have packed copies.
+  PackedCopies copies = PackedCopies::all;
   // How bytes come in; none: choose_read() says.
   std::optional<io::ReadMode> read_mode;
   // Asked for free memory and the disk's rate, should it matter.
@@ -96,6 +98,11 @@ std::string config_name(const io::ModelSource& source);
 
 // Makes matrices ready for the kernels as `use` wants them, after their values
 // were set. A GPU has no packed copies.
-void prepare(Decoder& decoder, mx::Dtype compute, Use use);
+void prepare(
+    Decoder& decoder,
+    mx::Dtype compute,
+    Use use,
+    PackedCopies copies = PackedCopies::all
+);
 
 }  // namespace hearth::models

@@ -108,7 +108,13 @@ Loading::Loading(
 )
     : source_(source),
       options_(options),
-      plan_(options.use, compute, options.keep_quantized, options.quantize),
+      plan_(
+          options.use,
+          compute,
+          options.keep_quantized,
+          options.quantize,
+          options.copies
+      ),
       compute_(compute) {}
 
 void Loading::add(nn::Weight& p) {

@@ -28,13 +28,21 @@ WeightPlan::WeightPlan(
     Use use,
     mx::Dtype compute,
     bool keep_quantized,
-    QuantRules rules
+    QuantRules rules,
+    PackedCopies copies
 )
     : use_(use),
       compute_(compute),
       keep_quantized_(keep_quantized),
       rules_(std::move(rules)),
+      copies_(copies),
       packs_(ops::ours({}, compute)) {}
+
+bool WeightPlan::packs(const nn::WeightSpec& w) const {
+  if (!packs_ || !w.matrix) return false;
+  return use_ != Use::training || copies_ == PackedCopies::all ||
+         io::is_token_table(w.part.role);
+}
 
 // Whether plain rows are held even of what is quantised: of the table that is
 // gathered from and, where adapters are trained, of the head, which the fused
@@ -62,9 +70,9 @@ WeightForms WeightPlan::dense_forms(const nn::WeightSpec& w) const {
   // The fused loss takes the head, and the embedding is gathered from, as
   // plain rows; other frozen matrices are only packed.
   const bool plain = w.part.role == Role::head || reads_rows(w);
-  const bool packs = packs_ && w.matrix;
-  if (!packs || !frozen || plain) f.value = rows_type(w);
-  if (!packs) return f;
+  const bool packed = packs(w);
+  if (!packed || !frozen || plain) f.value = rows_type(w);
+  if (!packed) return f;
   f.packed = compute_;
   f.orders = use_ == Use::inference ? ops::PackedOrders::forward
                                     : ops::PackedOrders::both;
@@ -91,7 +99,7 @@ WeightForms WeightPlan::forms(
 void WeightPlan::settle(nn::Weight& w) const {
   const bool rows =
       w.form() == nn::WeightForm::master || w.form() == nn::WeightForm::rounded;
-  if (!rows || !packs_ || !w.matrix) return;
+  if (!rows || !packs(w)) return;
   const WeightForms f = dense_forms(w);
   nn::pack(w, compute_, f.orders);
   if (!f.value) w.keep_packed_alone();

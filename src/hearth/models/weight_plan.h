@@ -21,6 +21,12 @@ enum class Use : unsigned char {
   described,    // none: names and shapes alone, weights stay in the file
 };
 
+// Which matrices that are trained have a packed copy beside their master for
+// the whole run: all, or only the head (the embedding where it is the head),
+// which the loss reads in many pieces. The others are then packed anew by every
+// op that multiplies by them. What is frozen is always packed.
+enum class PackedCopies : unsigned char { all, head };
+
 // Weights whose name the pattern matches (nn::matches) are rounded to the
 // format; none: they stay dense.
 struct QuantRule {
@@ -63,7 +69,8 @@ class WeightPlan {
       Use use,
       mx::Dtype compute,
       bool keep_quantized = true,
-      QuantRules rules = {}
+      QuantRules rules = {},
+      PackedCopies copies = PackedCopies::all
   );
 
   // Of a weight that the file holds dense, or quantised in `stored`.
@@ -83,8 +90,10 @@ class WeightPlan {
   mx::Dtype compute_;
   bool keep_quantized_;
   QuantRules rules_;
+  PackedCopies copies_;
   bool packs_;  // products are our own, on a CPU
 
+  bool packs(const nn::WeightSpec& weight) const;
   bool reads_rows(const nn::WeightSpec& weight) const;
   mx::Dtype rows_type(const nn::WeightSpec& weight) const;
   WeightForms dense_forms(const nn::WeightSpec& weight) const;

@@ -59,6 +59,39 @@ TEST(WeightPlan, SaysWhichFormsEachUseHolds) {
   EXPECT_EQ(base.forms(adapter).value, mx::float32) << "a master is trained";
 }
 
+// Copies of what is trained can be left out, but for the head's and those of a
+// table that is the head; what is frozen has nothing else to be multiplied by.
+TEST(WeightPlan, MayPackTheHeadAloneOfWhatIsTrained) {
+  if (!ops::on_cpu({})) GTEST_SKIP() << "a GPU holds no packed companions";
+  const auto plan = [](Use use) {
+    return WeightPlan(use, mx::bfloat16, true, {}, PackedCopies::head);
+  };
+  const WeightPlan training = plan(Use::training);
+  EXPECT_FALSE(training.forms(matrix(Role::query)).packed);
+  EXPECT_EQ(training.forms(matrix(Role::query)).value, mx::float32);
+  EXPECT_EQ(training.forms(matrix(Role::head)).packed, mx::bfloat16);
+  EXPECT_EQ(training.forms(matrix(Role::embedding)).packed, mx::bfloat16);
+  EXPECT_EQ(
+      plan(Use::frozen_base).forms(matrix(Role::query)).packed, mx::bfloat16
+  );
+}
+
+// What is loaded for training is held as the plan says, whichever way it comes.
+TEST(WeightPlan, ALoadForTrainingMayPackTheHeadAlone) {
+  mx::set_default_device(mx::Device::cpu);
+  if (!ops::on_cpu({})) GTEST_SKIP() << "a GPU holds no packed companions";
+  LoadOptions options{.use = Use::training, .copies = PackedCopies::head};
+  const auto model = load_model(kModel, options);
+  std::size_t packed = 0;
+  for (const nn::Weight* p : model.decoder->parameters().all()) {
+    EXPECT_EQ(p->value().shape(), p->shape) << p->name;
+    if (!p->packed()) continue;
+    ++packed;
+    EXPECT_EQ(p, &model.decoder->head()) << p->name;
+  }
+  EXPECT_EQ(packed, 1u);
+}
+
 TEST(WeightPlan, RoundsByItsRulesAndKeepsWhatIsStored) {
   const auto q4 = QuantFormat::parse("q4_0"), q8 = QuantFormat::parse("q8_0");
   const WeightPlan plan(

@@ -22,6 +22,11 @@ mx::Dtype compute_of(const std::string& precision) {
   return precision == "bf16" ? mx::bfloat16 : mx::float16;
 }
 
+models::PackedCopies packed_copies(const Recipe& recipe) {
+  return recipe.train.packed == "head" ? models::PackedCopies::head
+                                       : models::PackedCopies::all;
+}
+
 void make_new(Session& s) {
   const auto vocabulary = static_cast<int>(s.cache->manifest().vocabulary);
   const auto config = models::new_model(
@@ -34,7 +39,9 @@ void make_new(Session& s) {
     nn::initialize(*p, s.recipe.run.seed, config.layers);
     p->trainable = true;
   }
-  models::prepare(*s.model, s.compute, models::Use::training);
+  models::prepare(
+      *s.model, s.compute, models::Use::training, packed_copies(s.recipe)
+  );
 }
 
 // A tokenizer of its own must still be the one the embeddings are of.
@@ -78,6 +85,7 @@ void load_base(Session& s) {
   options.use = adapters ? models::Use::frozen_base : models::Use::training;
   options.compute = s.compute;
   options.quantize = base_format(s.recipe);
+  options.copies = packed_copies(s.recipe);
   auto loaded = models::load_model(open_base(s.recipe.model.from), options);
   if (options.quantize) check_rounded(*loaded.decoder, options.quantize);
   check_positions(s.recipe, loaded.decoder->config());
@@ -102,11 +110,10 @@ void load_base(Session& s) {
 
 void start_adapters(Session& s) {
   models::attach_adapters(*s.model, *s.base, *s.recipe.lora);
+  const models::WeightPlan plan(models::Use::frozen_base, s.compute);
   for (nn::Weight* p : s.model->parameters().trainable()) {
     nn::initialize(*p, s.recipe.run.seed, s.model->config().layers);
-    if (p->matrix && ops::ours({}, s.compute)) {
-      nn::pack(*p, s.compute, ops::PackedOrders::both);
-    }
+    plan.settle(*p);
   }
   for (nn::Linear* linear : s.model->linears()) {
     if (linear->lora() != nullptr) linear->lora()->start_magnitude();
@@ -172,12 +179,6 @@ void check_groups(const ObjectiveKind& kind, const Objective& made) {
 
 }  // namespace
 
-void keep_head_packed_alone(models::Decoder& model) {
-  for (const nn::Linear* linear : model.linears()) {
-    if (linear->weight().trainable) linear->weight().drop_packed();
-  }
-}
-
 std::optional<kernels::QuantFormat> base_format(const Recipe& recipe) {
   if (!recipe.lora || recipe.lora->quantize_base == 0) return {};
   return models::parse_quant_target(std::to_string(recipe.lora->quantize_base));
@@ -227,7 +228,6 @@ void start_model(Session& s) {
     load_base(s);
     if (s.recipe.lora) start_adapters(s);
   }
-  if (s.recipe.train.packed == "head") keep_head_packed_alone(*s.model);
   s.model->set_checkpointing(checkpointed_layers(
       s.recipe.train.checkpointing, s.model->config().layers
   ));

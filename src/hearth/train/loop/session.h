@@ -43,10 +43,6 @@ Session open_session(Recipe recipe, const PrepareData& prepare);
 // is there is let go of first.
 void start_model(Session& session);
 
-// Of the matrices that are trained only the head's packed copies are kept: the
-// others are packed anew by every op that multiplies by them.
-void keep_head_packed_alone(models::Decoder& model);
-
 // A recipe without data.tokenizer takes the model's own.
 void take_models_tokenizer(Recipe& recipe);
 

@@ -10,10 +10,8 @@
 
 namespace hearth::train {
 
-using io::Role;
-
 bool PlannedWeight::is_table() const {
-  return spec.part.role == Role::embedding || spec.part.role == Role::head;
+  return io::is_token_table(spec.part.role);
 }
 
 kernels::PackedLayout PlannedWeight::layout() const {
@@ -29,7 +27,8 @@ std::vector<PlannedWeight> planned_weights(
 ) {
   const models::WeightPlan plan(
       lora ? models::Use::frozen_base : models::Use::training,
-      bf16 ? mlx::core::bfloat16 : mlx::core::float32
+      bf16 ? mlx::core::bfloat16 : mlx::core::float32, true, {},
+      packed_all ? models::PackedCopies::all : models::PackedCopies::head
   );
   std::vector<PlannedWeight> all;
   for (nn::WeightSpec w : blueprint.weights()) {
@@ -37,9 +36,7 @@ std::vector<PlannedWeight> planned_weights(
     std::optional<kernels::QuantFormat> format;
     const auto at = quantized.find(w.name);
     if (at != quantized.end()) format = at->second;
-    PlannedWeight& planned = all.emplace_back(w, plan.forms(w, format));
-    const bool read_often = packed_all || lora || planned.is_table();
-    if (!read_often) planned.forms.packed.reset();
+    all.emplace_back(w, plan.forms(w, format));
   }
   if (!lora) return all;
   for (const nn::WeightSpec* w : models::lora_targets(blueprint, *lora)) {

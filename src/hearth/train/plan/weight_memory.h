@@ -22,8 +22,8 @@ struct PlannedWeight {
   kernels::PackedLayout layout() const;  // of a quantised one
 };
 
-// Those of the model, then of adapters where there are any. Without packed_all
-// trained matrices have no packed copies, but for the head's.
+// Those of the model, then of adapters where there are any. packed_all: as
+// models::PackedCopies.
 std::vector<PlannedWeight> planned_weights(
     const models::Blueprint& blueprint,
     const std::optional<nn::LoraConfig>& lora,
