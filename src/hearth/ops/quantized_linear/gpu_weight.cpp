@@ -8,19 +8,30 @@ using kernels::QuantKind;
 // The host reads the file, so it moves the bytes, too.
 const mx::Device kHost = mx::Device::cpu;
 
+// In which order the codes of a block come: so many bytes whose low halves are
+// followed by their high ones. 0: a byte a code, in the order of columns. None
+// for blocks that are not affine.
+std::optional<int> run_of(QuantKind kind) {
+  if (kind == QuantKind::kQ8_0) return 0;
+  if (kind == QuantKind::kQ4_0 || kind == QuantKind::kQ4_1) return 16;
+  if (kind == QuantKind::kQ4_K) return 32;
+  return {};
+}
+
 // llama.cpp's blocks: numbers first, then codes.
 struct GgufBlock {
   int columns, head, codes;  // bytes of the latter two
-  int run;  // bytes whose low halves are followed by their high ones; 0: none
+  int run;
 };
-std::optional<GgufBlock> block_of(QuantKind kind) {
-  if (kind == QuantKind::kQ8_0) return GgufBlock{32, 2, 32, 0};
-  if (kind == QuantKind::kQ4_0) return GgufBlock{32, 2, 16, 16};
-  if (kind == QuantKind::kQ4_1) return GgufBlock{32, 4, 16, 16};
-  if (kind == QuantKind::kQ4_K) return GgufBlock{256, 16, 128, 32};
-  return {};
+std::optional<GgufBlock> block_of(const QuantFormat& f) {
+  const auto run = run_of(f.kind);
+  if (!run) return {};
+  const int columns = static_cast<int>(f.block_columns());
+  const int codes = columns * f.bits / 8;
+  return GgufBlock{
+      columns, static_cast<int>(f.block_bytes()) - codes, codes, *run
+  };
 }
-constexpr int kGgufGroup = 32;
 
 // Signed codes to unsigned ones and back: the offset between them flips the
 // highest bit.
@@ -166,7 +177,7 @@ std::optional<GpuQuantized> GpuQuantized::of_blocks(
     int cols,
     const mx::array& bytes
 ) {
-  const auto layout = block_of(f.kind);
+  const auto layout = block_of(f);
   if (!layout) return {};
   const int rows = bytes.shape(0), count = cols / layout->columns;
   const int end = layout->head + layout->codes;
@@ -178,26 +189,26 @@ std::optional<GpuQuantized> GpuQuantized::of_blocks(
   const auto words =
       as_words(mx::reshape(codes, {rows, count * layout->codes}, kHost));
   const auto flat = [&](const mx::array& numbers) {
-    return mx::reshape(numbers, {rows, cols / kGgufGroup}, kHost);
+    return mx::reshape(numbers, {rows, cols / f.group}, kHost);
   };
   if (f.kind == QuantKind::kQ4_K) {
     const KNumbers n = k_numbers(head);
     return GpuQuantized(
-        f, kGgufGroup, words, {flat(n.scales), flat(n.biases)}, head
+        f, f.group, words, {flat(n.scales), flat(n.biases)}, head
     );
   }
   const auto scales = flat(halves(bytes_from(head, 0, 2)));
   const auto biases = f.kind == QuantKind::kQ4_1
                           ? flat(halves(bytes_from(head, 2, 4)))
                           : offset_biases(scales, f.bits);
-  return GpuQuantized(f, kGgufGroup, words, {scales, biases});
+  return GpuQuantized(f, f.group, words, {scales, biases});
 }
 
 // The blocks as llama.cpp's file has them.
 mx::array GpuQuantized::blocks() const {
-  const auto layout = *block_of(format_.kind);
+  const auto layout = *block_of(format_);
   const int rows = codes_.shape(0);
-  const int count = stored_.scales.shape(1) * kGgufGroup / layout.columns;
+  const int count = stored_.scales.shape(1) * group_ / layout.columns;
   const auto bytes =
       mx::reshape(as_bytes(codes_), {rows, count, layout.codes}, kHost);
   const auto codes =

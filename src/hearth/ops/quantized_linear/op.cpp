@@ -30,7 +30,7 @@ mx::array quantized_linear(
     shape.back() = w.rows();
     return mx::zeros(shape, x.dtype(), s);
   }
-  if (!on_cpu(s)) return w.gpu_product(x, s);
+  if (!on_cpu(s)) return quantized_linear_gpu(x, w, compute, s);
   if (!w.packed()) {
     throw UsageError(
         "[ops.quantized_linear] a weight held for a GPU cannot run on a CPU "

@@ -256,18 +256,4 @@ mx::array QuantizedWeight::dequantize(mx::Dtype dtype) const {
   return mx::astype(widened(format(), cols(), a), dtype, mx::Device::cpu);
 }
 
-mx::array QuantizedWeight::gpu_product(
-    const mx::array& x,
-    mx::StreamOrDevice s
-) const {
-  if (gpu_) return gpu_->product(x, s);
-  if (wide_) {
-    return mx::matmul(x, mx::transpose(mx::astype(*wide_, x.dtype(), s), s), s);
-  }
-  throw UsageError(
-      "[ops.quantized_linear] a weight packed for the CPU cannot run on a GPU "
-      "stream"
-  );
-}
-
 }  // namespace hearth::ops

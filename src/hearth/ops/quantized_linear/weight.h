@@ -60,11 +60,12 @@ class QuantizedWeight {
   // The weights, float32 or bfloat16.
   mx::array dequantize(mx::Dtype dtype) const;
 
-  // What the product needs: the packed bytes on a CPU, nothing on a GPU.
+  // What products read. On a CPU the packed bytes; on a GPU MLX's affine
+  // arrays or, of formats that it lacks, the weights in bfloat16.
   const kernels::PackedLayout& layout() const { return layout_; }
   const std::optional<mx::array>& packed() const { return packed_; }
-  // x * W^T on a GPU, from MLX's own ops.
-  mx::array gpu_product(const mx::array& x, mx::StreamOrDevice s) const;
+  const GpuQuantized* as_affine() const { return gpu_.get(); }
+  const std::optional<mx::array>& as_wide() const { return wide_; }
 
  private:
   QuantizedWeight() = default;
