@@ -105,6 +105,12 @@ struct ThreadPool::State {
     }
   }
 
+  void end() {
+    stop.store(true);
+    publish();
+    for (auto& t : threads) t.join();
+  }
+
   void wait_for_workers() {
     for (int i = 0; i < kSpins; ++i) {
       if (running.load(std::memory_order_acquire) == 0) return;
@@ -123,15 +129,19 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
         )
     );
   }
-  for (int i = 1; i < threads; ++i) {
-    state_->threads.emplace_back([s = state_.get(), i] { s->work(i); });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      state_->threads.emplace_back([s = state_.get(), i] { s->work(i); });
+    }
+  } catch (...) {
+    // The system refused a thread: see WorkerQueue.
+    state_->end();
+    throw;
   }
 }
 
 ThreadPool::~ThreadPool() {
-  state_->stop.store(true);
-  state_->publish();
-  for (auto& t : state_->threads) t.join();
+  state_->end();
 }
 
 int ThreadPool::size() const noexcept {

@@ -15,9 +15,16 @@ std::size_t share_of(int threads, WorkerQueue::Sharing sharing) {
 
 WorkerQueue::WorkerQueue(int threads, Sharing sharing)
     : most_of_one_(share_of(threads, sharing)) {
-  for (int i = 0; i < threads; ++i) {
-    Worker& worker = workers_.emplace_back();
-    worker.thread = std::thread([this, &worker] { work(worker); });
+  try {
+    for (int i = 0; i < threads; ++i) {
+      Worker& worker = workers_.emplace_back();
+      worker.thread = std::thread([this, &worker] { work(worker); });
+    }
+  } catch (...) {
+    // The system refused a thread. Those that run must end before they are
+    // destroyed: a thread nobody has joined would end the process.
+    end();
+    throw;
   }
 }
 

@@ -1,9 +1,17 @@
 #include "hearth/base/worker_queue.h"
 
 #include <atomic>
+#include <fstream>
 #include <future>
+#include <system_error>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include "hearth/base/thread_pool.h"
 
 namespace hearth {
 namespace {
@@ -22,6 +30,44 @@ struct Held {
            std::future_status::ready;
   }
 };
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+// What happens in a process that may have so much more memory: room for the
+// stacks of a few threads. 0: the system's refusal of a thread was thrown on.
+template <class Make>
+int where_threads_are_refused(const Make& make) {
+  const pid_t child = fork();
+  if (child == 0) {
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    constexpr rlim_t kMore = rlim_t{1} << 30;
+    const auto page = static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+    const rlim_t room = static_cast<rlim_t>(pages) * page + kMore;
+    const rlimit limit{room, room};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      make();
+    } catch (const std::system_error&) {
+      _exit(0);
+    }
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+constexpr int kTooMany = 10'000;
+
+TEST(WorkerQueue, ARefusedThreadIsAnErrorAndNotTheEnd) {
+  EXPECT_EQ(where_threads_are_refused([] { WorkerQueue queue(kTooMany); }), 0);
+}
+
+TEST(ThreadPool, ARefusedThreadIsAnErrorAndNotTheEnd) {
+  EXPECT_EQ(where_threads_are_refused([] { ThreadPool pool(kTooMany); }), 0);
+}
+#endif
 
 TEST(WorkerQueue, OwnersTakeTurns) {
   Held first;

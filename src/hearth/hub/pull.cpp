@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -160,7 +161,11 @@ class Puller {
         todo.size(), static_cast<std::size_t>(std::max(1, options_.jobs))
     );
     std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+    try {
+      for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+    } catch (const std::system_error&) {
+      // The system refused a thread: those that run fetch all.
+    }
     work();
     for (std::thread& thread : threads) thread.join();
     if (error_) std::rethrow_exception(error_);

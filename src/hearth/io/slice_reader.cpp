@@ -120,6 +120,15 @@ struct SliceReader::State {
     }
   }
 
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+      changed.notify_all();
+    }
+    for (auto& t : threads) t.join();
+  }
+
   void read_slices() {
     std::unique_lock lock(mutex);
     while (!stopping && next_read < reads.size()) {
@@ -218,17 +227,18 @@ SliceReader::SliceReader(
     const SliceReaderOptions& options
 )
     : state_(std::make_unique<State>(source, std::move(slices), options)) {
-  state_->make_ring();
+  try {
+    state_->make_ring();
+  } catch (...) {
+    // The system refused a thread: see WorkerQueue.
+    state_->stop();
+    throw;
+  }
 }
 
 SliceReader::~SliceReader() {
   state_->give_back();
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-    state_->changed.notify_all();
-  }
-  for (auto& t : state_->threads) t.join();
+  state_->stop();
 }
 
 std::span<const std::byte> SliceReader::next() {

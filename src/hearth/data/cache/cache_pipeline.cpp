@@ -21,10 +21,20 @@ EncodePipeline::EncodePipeline(
       from_(from),
       window_(static_cast<std::uint64_t>(threads) * 2),
       working_(threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (...) {
+    // The system refused a thread: see WorkerQueue.
+    stop();
+    throw;
+  }
 }
 
 EncodePipeline::~EncodePipeline() {
+  stop();
+}
+
+void EncodePipeline::stop() {
   {
     std::lock_guard lock(result_mutex_);
     stopped_ = true;

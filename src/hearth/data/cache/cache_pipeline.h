@@ -78,6 +78,7 @@ class EncodePipeline {
   std::vector<std::thread> threads_;
 
   void work();
+  void stop();
   bool pull(RawChunk& raw, EncodedChunk& out, std::uint64_t& number);
   bool pull_from_file(RawChunk& raw, EncodedChunk& out);
   void encode(RecordParser&, Record&, const RawChunk&, EncodedChunk&) const;
