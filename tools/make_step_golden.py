@@ -60,7 +60,7 @@ def rms_norm(x, gain):
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + MODEL["eps"]) * gain
 
 
-def turned(x):
+def rotated(x):
     """Rotary positions 0, 1, ... of x[length, heads, head_dim]."""
     half = x.shape[-1] // 2
     rates = MODEL["theta"] ** (-np.arange(half) / half)
@@ -72,8 +72,8 @@ def turned(x):
 
 def attention(x, w, block):
     m, n = MODEL, len(x)
-    q = turned((x @ w[block + "q_proj.weight"].T).reshape(n, m["heads"], m["head_dim"]))
-    k = turned((x @ w[block + "k_proj.weight"].T).reshape(n, m["kv_heads"], m["head_dim"]))
+    q = rotated((x @ w[block + "q_proj.weight"].T).reshape(n, m["heads"], m["head_dim"]))
+    k = rotated((x @ w[block + "k_proj.weight"].T).reshape(n, m["kv_heads"], m["head_dim"]))
     v = (x @ w[block + "v_proj.weight"].T).reshape(n, m["kv_heads"], m["head_dim"])
     share = m["heads"] // m["kv_heads"]
     k, v = np.repeat(k, share, 1), np.repeat(v, share, 1)

@@ -181,7 +181,7 @@ TEST_P(Parity, StepByStepAgreesWithTheWhole) {
   const auto whole = expected(want, "logits");
   const auto& c = model.decoder->config();
   if (c.rope && c.rope->scaling == ops::RopeScaling::dynamic) {
-    GTEST_SKIP() << "dynamic scaling turns keys by the length when they come";
+    GTEST_SKIP() << "dynamic scaling rotates keys by the length when they come";
   }
   const int n = ids.shape(1), vocab = whole.shape(2);
   for (int row = 0; row < ids.shape(0); ++row) {

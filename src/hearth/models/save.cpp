@@ -8,7 +8,7 @@
 namespace hearth::models {
 namespace {
 
-// Row-major, in dtype, turned round where the checkpoint has it so.
+// Row-major, in dtype, transposed where the checkpoint has it so.
 mx::array stored_form(mx::array value, bool transposed, mx::Dtype dtype) {
   if (dtype == mx::float16) {
     value = mx::astype(value, dtype);

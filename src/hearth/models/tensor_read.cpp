@@ -109,10 +109,14 @@ StoredMatrix find_matrix(
   return m;
 }
 
-void check_stored(const StoredMatrix& m, const mx::Shape& shape, bool turned) {
-  if (!m.format) return check_shape(*m.codes, shape, turned);
+void check_stored(
+    const StoredMatrix& m,
+    const mx::Shape& shape,
+    bool transposed
+) {
+  if (!m.format) return check_shape(*m.codes, shape, transposed);
   // A GGUF file has GPT-2's quantised weights the way products want them.
-  if (shape.size() != 2 || turned != m.codes->transposed) {
+  if (shape.size() != 2 || transposed != m.codes->transposed) {
     refuse_tensor(*m.codes, "must not be quantised here");
   }
   m.format->check("models.load", shape[1]);

@@ -68,7 +68,8 @@ std::size_t item_size(const io::TensorInfo& t) {
 struct WeightFill::Block {
   const ops::Execution& run;
   long begin, end;
-  const std::byte* bytes;  // of row `begin`; of the matrix where it is turned
+  // Of row `begin`; of the whole matrix where it is transposed.
+  const std::byte* bytes;
   std::byte* scratch;
   std::size_t count;  // of elements
 
@@ -86,7 +87,7 @@ WeightFill::WeightFill(
       cols_(p.shape.size() > 1 ? p.shape[1] : 1),
       item_(item_size(tensor)),
       row_bytes_(static_cast<std::size_t>(cols_) * item_),
-      turned_(p.transposed) {
+      transposed_(p.transposed) {
   if (forms.value) {
     value_ =
         ops::make_leaf(p.shape, *forms.value, MemoryZone::named("weights"));
@@ -135,7 +136,7 @@ void WeightFill::rows(long begin, long end, const std::byte* bytes) {
             run,
             begin + static_cast<long>(row),
             begin + static_cast<long>(row + rows),
-            turned_ ? bytes : bytes + row * row_bytes_,
+            transposed_ ? bytes : bytes + row * row_bytes_,
             scratch_[static_cast<std::size_t>(worker)].data(),
             rows * cols
         };
@@ -186,7 +187,7 @@ void WeightFill::widen(const Block& b) const {
       }
     }
   };
-  if (!turned_) return read(b.bytes, b.count, b.floats());
+  if (!transposed_) return read(b.bytes, b.count, b.floats());
   // The file has columns of ours as its rows.
   const auto height = static_cast<std::size_t>(b.end - b.begin);
   const auto cols = static_cast<std::size_t>(cols_);
@@ -203,7 +204,7 @@ void WeightFill::widen(const Block& b) const {
 
 // Whether nothing but bf16 is read and made.
 bool WeightFill::stays_bf16() const {
-  return tensor_.type == TensorType::bf16 && !turned_ && !quantized_ &&
+  return tensor_.type == TensorType::bf16 && !transposed_ && !quantized_ &&
          (!value_ || value_->dtype() == mx::bfloat16) &&
          (!packed_ || packed_->family().operand == GemmScalar::bf16);
 }

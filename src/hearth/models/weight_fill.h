@@ -26,7 +26,7 @@ class WeightFill {
   static constexpr long kRowGrain = ops::PackedWeight::kRowGrain;
 
   // The tensor is dense: f32, f16 or bf16, its shape checked. Where it is
-  // turned against the parameter, all its rows come at once. Throws
+  // transposed against the parameter, all its rows come at once. Throws
   // FormatError for another type, OutOfMemory.
   WeightFill(
       nn::Weight& p,
@@ -42,7 +42,6 @@ class WeightFill {
 
   const FillTimes& times() const { return times_; }
   std::size_t row_bytes() const { return row_bytes_; }
-  bool turned() const { return turned_; }
 
  private:
   struct Block;
@@ -51,7 +50,7 @@ class WeightFill {
   const io::TensorInfo& tensor_;
   long rows_, cols_;
   std::size_t item_, row_bytes_;
-  bool turned_;
+  bool transposed_;
   std::optional<mx::array> value_;
   std::shared_ptr<ops::PackedWeight> packed_;
   std::unique_ptr<ops::QuantizedFill> quantized_;

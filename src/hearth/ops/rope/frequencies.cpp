@@ -58,18 +58,19 @@ double dynamic_base(const RopeConfig& c) {
 // factor, short ones kept, with a blend between.
 void scale_llama3(const RopeConfig& c, std::vector<double>& inverse) {
   for (double& f : inverse) {
-    const double turns = c.original_length * f / (2 * M_PI);
+    const double rotations = c.original_length * f / (2 * M_PI);
     const double blend = std::clamp(
-        (turns - c.low_freq_factor) / (c.high_freq_factor - c.low_freq_factor),
+        (rotations - c.low_freq_factor) /
+            (c.high_freq_factor - c.low_freq_factor),
         0.0, 1.0
     );
     f = (1 - blend) * f / c.factor + blend * f;
   }
 }
 
-// The index of the pair that makes `turns` turns over the trained length.
-double yarn_index(const RopeConfig& c, double turns) {
-  return c.dims * std::log(c.original_length / (turns * 2 * M_PI)) /
+// The index of the pair that makes that many rotations over the trained length.
+double yarn_index(const RopeConfig& c, double rotations) {
+  return c.dims * std::log(c.original_length / (rotations * 2 * M_PI)) /
          (2 * std::log(c.base));
 }
 

@@ -74,14 +74,14 @@ TEST(RopeFrequencies, YarnBlendsAndScales) {
   EXPECT_NEAR(got.scale, 0.1 * std::log(4.0) + 1, 1e-15);
   double before = 1;
   for (std::size_t i = 0; i < 32; ++i) {
-    const double turns = 2048 * plain.inverse[i] / (2 * M_PI);
+    const double rotations = 2048 * plain.inverse[i] / (2 * M_PI);
     const double ratio = plain.inverse[i] / got.inverse[i];
     // Well inside the limits pairs are kept or divided in full; the ramp
     // between rounds its ends to whole pairs.
-    if (turns > 2 * 32) {
+    if (rotations > 2 * 32) {
       EXPECT_NEAR(ratio, 1, 1e-12);
     }
-    if (turns < 0.5 * 1) {
+    if (rotations < 0.5 * 1) {
       EXPECT_NEAR(ratio, 4, 1e-12);
     }
     EXPECT_GE(ratio, before - 1e-12);
