@@ -2,7 +2,6 @@
 // Many requests at once over one runner: admits by pages of keys and values,
 // feeds prompts in chunks between decoding steps, and hands tokens to whoever
 // asked as they come. Token ids and their text; no HTTP, no templates.
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/clock.h"
 #include "hearth/base/worker_queue.h"
 #include "hearth/infer/engine/runner.h"
 #include "hearth/infer/generated.h"
@@ -106,7 +106,7 @@ struct EngineStats {
   int pages_in_use = 0;
   // When the request that waits longest for its turn last had one, or came;
   // none where nobody waits.
-  std::optional<std::chrono::steady_clock::time_point> waits_since;
+  std::optional<Clock::time_point> waits_since;
   // The threads on which grammars that are much work are followed.
   WorkerQueue::State grammars;
 };

@@ -30,7 +30,7 @@ inline std::vector<std::string> golden_models() {
   return names;
 }
 
-// Rotary scaling by the length in use turns a key by when it came: what it is
+// Rotary scaling by the length in use rotates a key by when it came: what it is
 // has no place in a page that others share. Every other golden model runs
 // without a graph on a CPU.
 inline bool left_to_the_graph(const std::string& name) {

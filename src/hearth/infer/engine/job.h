@@ -1,6 +1,7 @@
 #pragma once
 // One request while it is answered: its tokens so far, how the next is chosen,
 // and what its listener has heard. Knows no other request and no runner.
+#include "hearth/base/clock.h"
 #include "hearth/infer/engine/engine.h"
 #include "hearth/infer/engine/prefix_cache.h"
 #include "hearth/infer/text_out.h"
@@ -89,8 +90,7 @@ class Job {
   bool flying = false;
   int guesses = 0;  // worth making in the next step; grows with their success
   // When it came, or last had a turn.
-  std::chrono::steady_clock::time_point waits_since =
-      std::chrono::steady_clock::now();
+  Clock::time_point waits_since = Clock::now();
 
  private:
   RequestId id_;

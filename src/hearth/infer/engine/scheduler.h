@@ -41,7 +41,8 @@ class Scheduler {
   bool rests() const;
   // Admits what fits, feeds every running sequence once and hands its tokens
   // out; but for those whose next token is still looked for in their grammar.
-  // Whatever fails ends the requests it concerns, never more.
+  // What goes wrong for one request ends that one; an error of the runner ends
+  // all that run.
   void step();
 
   void set_max_batch(int sequences);
@@ -140,7 +141,7 @@ class Scheduler {
   // What goes wrong for one job ends it, and no other.
   bool guarded(Job& job, FunctionRef<void()> work);
   void check_guesses(const Feed& feed, std::span<const float> rows);
-  void fail(const std::vector<Feed>& feeds, const std::exception& why);
+  void fail(const std::exception& why);
   void retire();
   void put_away(Job& job);
   bool close_a_held_one();

@@ -65,13 +65,7 @@ void Scheduler::receive() {
   try {
     tokens = runner_.receive();
   } catch (const std::exception& e) {
-    for (Job* job : jobs) {
-      if (job == nullptr) continue;
-      ++counts_.failed;
-      job->fail(e);
-      close(*job);
-    }
-    return;
+    return fail(e);
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i] == nullptr) continue;

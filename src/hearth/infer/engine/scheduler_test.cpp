@@ -425,6 +425,35 @@ TEST(Scheduler, AFailureEndsItsRequestsAndTheNextRuns) {
   EXPECT_NE(world.heard.back()->end->error, "");
 }
 
+// Its keys and values are as unknown then, and nobody would tell it otherwise.
+TEST(Scheduler, AFailureEndsThoseThatWereNotFedToo) {
+  FakeRunner::Options r;
+  int calls = 0;
+  r.before_step = [&](std::size_t parts) {
+    EXPECT_EQ(parts, 1u) << "one prompt is read at a time";
+    if (++calls == 3) throw Error("the runner broke");
+  };
+  EngineOptions o;
+  o.prefill_chunk = 4;
+  World world(r, o);
+  Heard& first = world.add(request(a_prompt(20), 1));
+  // Of another asker, so that it runs while the first is read.
+  Request other = request(a_prompt(20, 1), 1);
+  other.asker = 1;
+  Heard& second = world.add(other);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(world.scheduler.stats().running, i == 0 ? 0u : 2u);
+    world.scheduler.step();
+  }
+  ASSERT_TRUE(first.end);
+  ASSERT_TRUE(second.end);
+  EXPECT_EQ(first.end->error, "the runner broke");
+  EXPECT_EQ(second.end->error, "the runner broke");
+  EXPECT_TRUE(world.scheduler.idle());
+  EXPECT_EQ(world.scheduler.stats().failed, 2u);
+  EXPECT_EQ(world.runner.open_sequences(), 0u);
+}
+
 TEST(Scheduler, RandomLoadsNeverLoseAToken) {
   std::uint32_t seed = 7;
   const auto below = [&](int n) {
