@@ -94,7 +94,7 @@ mx::array Decoder::run(
       states->push_back(ops::add(stream.x, *stream.branch));
     }
   }
-  return final_norm_->add(stream.x, *stream.branch, false).second;
+  return final_norm_->add(stream.x, *stream.branch, pass, false).second.y;
 }
 
 mx::array Decoder::hidden(
@@ -214,6 +214,16 @@ std::vector<nn::Linear*> Decoder::linears() {
   std::vector<nn::Linear*> all;
   for (const auto& block : blocks_) {
     for (nn::Linear* l : block->linears()) all.push_back(l);
+  }
+  return all;
+}
+
+std::vector<nn::WeightGroup> Decoder::joinable() const {
+  std::vector<nn::WeightGroup> all;
+  for (const auto& block : blocks_) {
+    for (auto& group : block->joinable()) {
+      if (!group.empty()) all.push_back(std::move(group));
+    }
   }
   return all;
 }

@@ -63,6 +63,8 @@ class Decoder {
   // Every projection, the head's not among them.
   std::vector<nn::Linear*> linears();
   std::vector<nn::Gate*> gates();
+  // Weights that a GPU may multiply with at once.
+  std::vector<nn::WeightGroup> joinable() const;
   // The matrix that gives the logits.
   nn::Weight& head() const { return *head_; }
   nn::Weight& embedding() const { return *embedding_; }

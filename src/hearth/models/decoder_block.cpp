@@ -53,15 +53,15 @@ Decoder::Stream Decoder::Block::operator()(
     const nn::Pass& pass
 ) const {
   auto h = in.x;
-  auto y = in.x;
+  nn::Normed y = in.x;
   if (in.branch) {
-    std::tie(h, y) = before_attention_.add(in.x, *in.branch);
+    std::tie(h, y) = before_attention_.add(in.x, *in.branch, pass);
   } else {
     y = before_attention_(in.x, pass.dtype);
   }
   auto a = attention_(y, pass, static_cast<std::size_t>(layer_));
   if (after_attention_) a = (*after_attention_)(a, pass.dtype);
-  std::tie(h, y) = before_mlp_.add(h, ops::pace(a));
+  std::tie(h, y) = before_mlp_.add(h, ops::pace(a), pass);
   auto m = mlp_(y, pass);
   if (after_mlp_) m = (*after_mlp_)(m, pass.dtype);
   return {h, ops::pace(m)};
@@ -78,13 +78,14 @@ Decoder::Stream Decoder::Block::checkpointed(
   std::vector<mx::array> arguments{in.x};
   if (in.branch) arguments.push_back(*in.branch);
   const std::size_t first = arguments.size();
-  for (const nn::Weight* p : own) arguments.push_back(p->value());
-  const auto run = mx::checkpoint([&, this, pass, own,
+  const auto groups = nn::grouped(own);
+  for (const auto& a : nn::values_of(groups)) arguments.push_back(a);
+  const auto run = mx::checkpoint([&, this, pass, groups,
                                    first](const std::vector<mx::array>& v) {
     const std::vector<mx::array> weights(
         v.begin() + static_cast<std::ptrdiff_t>(first), v.end()
     );
-    const nn::Substitution inside(own, weights);
+    const nn::GroupSubstitution inside(groups, weights);
     Stream stream{v[0], {}};
     if (first > 1) stream.branch = v[1];
     const Stream out = (*this)(stream, pass);

@@ -29,6 +29,10 @@ class Decoder::Block {
 
   std::vector<nn::Linear*> linears();
   void join_products() { attention_.join(), mlp_.join(); }
+  // Weights that one product may take.
+  std::vector<nn::WeightGroup> joinable() const {
+    return {attention_.joinable(), mlp_.joinable()};
+  }
   nn::Gate* gate() { return mlp_.gate(); }
 
  private:

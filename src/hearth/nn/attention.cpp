@@ -1,6 +1,7 @@
 #include "hearth/nn/attention.h"
 
 #include "hearth/ops/arithmetic/op.h"
+#include "hearth/ops/pace.h"
 
 namespace hearth::nn {
 namespace {
@@ -40,22 +41,24 @@ std::vector<mx::array> Attention::parted(const mx::array& qkv) const {
 }
 
 std::vector<mx::array> Attention::heads_of(
-    const mx::array& x,
+    const Normed& x,
     const Pass& pass
 ) const {
   const auto& c = config_;
   const int all = c.heads + 2 * c.kv_heads;
   const bool one = joined_ && joined_->counts(pass);
   std::vector<mx::array> heads;
+  if (const auto qkv = grouped_product(x, inputs())) {
+    heads.push_back(to_heads(ops::pace(*qkv), all, c.head_dim));
+    return heads;
+  }
   if (joint() || one) {
-    const auto y = one ? (*joined_)(x) : (*inputs_[0])(x, pass);
+    const auto y = one ? (*joined_)(x.y) : (*inputs_[0])(x.y, pass);
     heads.push_back(to_heads(y, all, c.head_dim));
     if (!q_norm_ && !k_norm_) return heads;
     heads = parted(heads[0]);
   } else {
-    const auto qkv = nn::project(
-        x, {inputs_[0].get(), inputs_[1].get(), inputs_[2].get()}, pass
-    );
+    const auto qkv = nn::project(x, inputs(), pass);
     heads.push_back(to_heads(qkv[0], c.heads, c.head_dim));
     heads.push_back(to_heads(qkv[1], c.kv_heads, c.head_dim));
     heads.push_back(to_heads(qkv[2], c.kv_heads, c.head_dim));
@@ -66,12 +69,14 @@ std::vector<mx::array> Attention::heads_of(
 }
 
 std::vector<mx::array> Attention::project(
-    const mx::array& x,
+    const Normed& x,
     const Pass& pass
 ) const {
   auto heads = heads_of(x, pass);
   if (!rotary_) return heads;
-  if (heads.size() == 1) heads = parted(heads[0]);
+  if (heads.size() == 1) {
+    return rotary_->heads(heads[0], config_.heads, config_.kv_heads, pass);
+  }
   heads[0] = (*rotary_)(heads[0], pass);
   heads[1] = (*rotary_)(heads[1], pass);
   return heads;
@@ -108,7 +113,7 @@ mx::array Attention::attend(
 }
 
 mx::array Attention::attend_pages(
-    const mx::array& x,
+    const Normed& x,
     const Pass& pass,
     std::size_t layer
 ) const {
@@ -134,15 +139,17 @@ mx::array Attention::attend_pages(
 }
 
 mx::array Attention::operator()(
-    const mx::array& x,
+    const Normed& x,
     const Pass& pass,
     std::size_t layer
 ) const {
-  const auto y = pass.paged != nullptr ? attend_pages(x, pass, layer)
-                                       : attend(project(x, pass), pass, layer);
+  const auto attended = pass.paged != nullptr
+                            ? attend_pages(x, pass, layer)
+                            : attend(project(x, pass), pass, layer);
+  const auto y = pass.training ? ops::pace(attended) : attended;
   return (*output_)(
       mx::reshape(
-          y, {x.shape(0), x.shape(1), config_.heads * config_.head_dim}
+          y, {x.y.shape(0), x.y.shape(1), config_.heads * config_.head_dim}
       ),
       pass
   );
@@ -151,6 +158,17 @@ mx::array Attention::operator()(
 void Attention::join() {
   if (joint() || (joined_ && joined_->current())) return;
   joined_ = Joined::of({inputs_[0].get(), inputs_[1].get(), inputs_[2].get()});
+}
+
+std::vector<const Linear*> Attention::inputs() const {
+  std::vector<const Linear*> out;
+  for (const auto& l : inputs_) out.push_back(l.get());
+  return out;
+}
+
+WeightGroup Attention::joinable() const {
+  const bool rotated = rotary_ && !q_norm_ && !k_norm_;
+  return rotated ? nn::joinable(inputs()) : WeightGroup{};
 }
 
 std::vector<Linear*> Attention::linears() {

@@ -8,6 +8,7 @@
 #include "hearth/nn/joined.h"
 #include "hearth/nn/norm.h"
 #include "hearth/nn/rotary.h"
+#include "hearth/nn/weight_group.h"
 #include "hearth/ops/attention/op.h"
 
 namespace hearth::nn {
@@ -33,7 +34,7 @@ class Attention {
 
   // x [batch, length, dim]; `layer` picks the cache.
   mx::array operator()(
-      const mx::array& x,
+      const Normed& x,
       const Pass& pass,
       std::size_t layer
   ) const;
@@ -41,6 +42,8 @@ class Attention {
   std::vector<Linear*> linears();
   // As Joined says: queries, keys and values.
   void join();
+  // The weights that one product may take; empty: none.
+  WeightGroup joinable() const;
 
  private:
   AttentionConfig config_;
@@ -53,16 +56,17 @@ class Attention {
   bool joint() const { return inputs_.size() == 1; }
   // Of all heads, not rotated yet: queries, keys and values, or one array of
   // all where one product gives them and nothing is to be done to them.
-  std::vector<mx::array> heads_of(const mx::array& x, const Pass& pass) const;
-  std::vector<mx::array> project(const mx::array& x, const Pass& pass) const;
+  std::vector<mx::array> heads_of(const Normed& x, const Pass& pass) const;
   // Of one array of all heads, as views.
   std::vector<mx::array> parted(const mx::array& qkv) const;
+  std::vector<const Linear*> inputs() const;
+  std::vector<mx::array> project(const Normed& x, const Pass& pass) const;
   mx::array attend_unfused(
       const std::vector<mx::array>& qkv,
       const ops::AttentionOptions& options
   ) const;
   mx::array attend_pages(
-      const mx::array& x,
+      const Normed& x,
       const Pass& pass,
       std::size_t layer
   ) const;

@@ -1,5 +1,7 @@
 #include "hearth/nn/linear.h"
 
+#include <algorithm>
+
 #include "hearth/ops/arithmetic/op.h"
 #include "hearth/ops/linear/op.h"
 #include "hearth/ops/quantized_linear/op.h"
@@ -95,6 +97,31 @@ std::vector<mx::array> project(
     out.push_back((*layers[i])(uses[i], pass));
   }
   return out;
+}
+
+std::vector<mx::array> project(
+    const Normed& x,
+    const std::vector<const Linear*>& layers,
+    const Pass& pass
+) {
+  // An adapter's gradients read x, too; a frozen weight's reads nothing.
+  const bool plain = std::ranges::all_of(layers, [](const Linear* l) {
+    return l->weight().trainable && l->lora() == nullptr;
+  });
+  if (!x.again || !plain) return project(x.y, layers, pass);
+  std::vector<Weight*> own;
+  for (const Linear* l : layers) {
+    own.push_back(&l->weight());
+    if (l->bias() != nullptr) own.push_back(l->bias());
+  }
+  const auto products = [own, layers, pass](const std::vector<mx::array>& v) {
+    const std::vector<mx::array> weights(v.begin() + 1, v.end());
+    const Substitution inside(own, weights);
+    return project(v[0], layers, pass);
+  };
+  std::vector<mx::array> weights;
+  for (const Weight* w : own) weights.push_back(w->value());
+  return with_input_again(products, x, weights);
 }
 
 mx::array Linear::gated(

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hearth/nn/lora.h"
+#include "hearth/nn/norm.h"
 #include "hearth/nn/parameter_set.h"
 #include "hearth/nn/pass.h"
 #include "hearth/ops/gate/op.h"
@@ -61,6 +62,12 @@ class Linear {
 // What each of the layers makes of x: in one op where that saves something.
 std::vector<mx::array> project(
     const mx::array& x,
+    const std::vector<const Linear*>& layers,
+    const Pass& pass
+);
+// The same, of which the backward pass makes x again where it can be.
+std::vector<mx::array> project(
+    const Normed& x,
     const std::vector<const Linear*>& layers,
     const Pass& pass
 );

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hearth/ops/arithmetic/op.h"
+#include "hearth/ops/pace.h"
 
 namespace hearth::nn {
 
@@ -24,19 +25,25 @@ Mlp::Mlp(const ParameterSet& set, int layer, const MlpConfig& config)
   if (config.gate) gate_.emplace(set, layer, *config.gate);
 }
 
-mx::array Mlp::operator()(const mx::array& x, const Pass& pass) const {
-  if (!up_) return activated_down({(*first_)(x, pass)}, pass);
+mx::array Mlp::operator()(const Normed& x, const Pass& pass) const {
+  if (!up_) return activated_down(project(x, {first_.get()}, pass), pass);
   if (joined_ && !gate_ && joined_->counts(pass)) {
-    const auto both = (*joined_)(x);
+    const auto both = (*joined_)(x.y);
     return (*down_)(ops::gated_mlp_activation(both, config_.act), pass);
   }
   if (!pass.training && !gate_) {
-    const auto g = (*first_)(x, pass);
-    return (*down_)(up_->gated(g, x, config_.act, pass), pass);
+    const auto g = (*first_)(x.y, pass);
+    return (*down_)(up_->gated(g, x.y, config_.act, pass), pass);
   }
-  const auto both = project(x, {first_.get(), up_.get()}, pass);
-  if (!gate_) return activated_down(both, pass);
-  return (*down_)((*gate_)(both[1], both[0], x), pass);
+  if (!gate_) {
+    if (const auto both = grouped_product(x, {first_.get(), up_.get()})) {
+      return activated_down({ops::pace(*both)}, pass);
+    }
+    return activated_down(project(x, {first_.get(), up_.get()}, pass), pass);
+  }
+  // The gate reads x, too.
+  const auto both = project(x.y, {first_.get(), up_.get()}, pass);
+  return (*down_)((*gate_)(both[1], both[0], x.y), pass);
 }
 
 mx::array Mlp::activated_down(
@@ -44,12 +51,14 @@ mx::array Mlp::activated_down(
     const Pass& pass
 ) const {
   const auto run = [this, pass](const std::vector<mx::array>& v) {
-    const auto inner = v.size() > 1
-                           ? ops::gated_mlp_activation(v[0], v[1], config_.act)
-                           : ops::activate(v[0], config_.act);
-    return (*down_)(inner, pass);
+    const auto inner = [&] {
+      if (!up_) return ops::activate(v[0], config_.act);
+      if (v.size() == 1) return ops::gated_mlp_activation(v[0], config_.act);
+      return ops::gated_mlp_activation(v[0], v[1], config_.act);
+    };
+    return (*down_)(pass.training ? ops::pace(inner()) : inner(), pass);
   };
-  const bool again = pass.training && pass.activate_again &&
+  const bool again = pass.training && pass.cheap_again &&
                      down_->weight().trainable && down_->lora() == nullptr;
   if (!again) return run(before);
   // Of the product that is differentiated nothing is computed again but what it
@@ -72,6 +81,11 @@ mx::array Mlp::activated_down(
 void Mlp::join() {
   if (joined_ && joined_->current()) return;
   if (up_) joined_ = Joined::of({first_.get(), up_.get()});
+}
+
+WeightGroup Mlp::joinable() const {
+  if (!up_ || gate_) return {};
+  return nn::joinable({first_.get(), up_.get()});
 }
 
 std::vector<Linear*> Mlp::linears() {

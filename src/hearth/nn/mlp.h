@@ -7,6 +7,7 @@
 
 #include "hearth/nn/gate.h"
 #include "hearth/nn/joined.h"
+#include "hearth/nn/weight_group.h"
 
 namespace hearth::nn {
 
@@ -20,17 +21,20 @@ class Mlp {
   // Of the weights that the set has for that layer: gate, up and down, or up
   // and down alone: then down(act(up)).
   Mlp(const ParameterSet& set, int layer, const MlpConfig& config);
-  mx::array operator()(const mx::array& x, const Pass& pass) const;
+  mx::array operator()(const Normed& x, const Pass& pass) const;
 
   std::vector<Linear*> linears();
   // As Joined says: gate and up.
   void join();
+  // The weights that one product may take; empty: none.
+  WeightGroup joinable() const;
   Gate* gate() { return gate_ ? &*gate_ : nullptr; }
 
  private:
   MlpConfig config_;
 
-  // down(act(gate) * up), or down(act(first)).
+  // down(act(gate) * up), of two arrays or, where one product gave both, of
+  // one; or down(act(first)).
   mx::array activated_down(
       const std::vector<mx::array>& before,
       const Pass& pass

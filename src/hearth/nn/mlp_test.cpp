@@ -61,7 +61,7 @@ MlpRun run(const MlpShape& config, bool again, int count = 2) {
   Pass pass;
   pass.training = true;
   pass.dtype = mx::float32;
-  pass.activate_again = again;
+  pass.cheap_again = again;
   mx::eval(arguments);
   const auto all = set.all();
   const auto loss = [&](const std::vector<mx::array>& v) {

@@ -28,10 +28,10 @@ struct Pass {
   mx::Dtype dtype = mx::bfloat16;
   // Gradients will be taken.
   bool training = false;
-  // What a feed-forward part's last product reads is not kept for the backward
-  // pass but made again there: a pass over its inputs against memory of the
-  // inner width.
-  bool activate_again = true;
+  // What one pass over memory makes of what is kept anyway is not kept but made
+  // again in the backward pass: what a feed-forward part's last product reads
+  // and, on a GPU, what a norm gave to the products behind it.
+  bool cheap_again = true;
   // Adapters count; off, the base alone is computed.
   bool adapters = true;
   // How quantised weights are multiplied.

@@ -37,4 +37,16 @@ mx::array Rotary::operator()(const mx::array& x, const Pass& pass) const {
   );
 }
 
+std::vector<mx::array> Rotary::heads(
+    const mx::array& joint,
+    int heads,
+    int kv_heads,
+    const Pass& pass
+) const {
+  return ops::rope_heads(
+      joint, heads, kv_heads, pass.positions, table(pass.length),
+      ops::RopePairs::halves
+  );
+}
+
 }  // namespace hearth::nn

@@ -3,6 +3,7 @@
 // when a longer sequence comes.
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "hearth/nn/pass.h"
 #include "hearth/ops/rope/op.h"
@@ -16,6 +17,13 @@ class Rotary {
   mx::array operator()(const mx::array& x, const Pass& pass) const;
   // The rotations of that many positions at least, evaluated.
   mx::array table(int length) const;
+  // Queries, keys and values that lie side by side, apart and rotated.
+  std::vector<mx::array> heads(
+      const mx::array& joint,
+      int heads,
+      int kv_heads,
+      const Pass& pass
+  ) const;
   const ops::RopeConfig& config() const { return config_; }
 
  private:

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hearth/io/weight_names.h"
 #include "hearth/ops/gradient_home.h"
@@ -71,6 +72,13 @@ class Weight : public WeightSpec {
   // A handle on the rows; of size 0 where the form has none. While a graph is
   // being differentiated its tracer is here (see Substitution).
   mx::array value() const { return value_; }
+  // While a graph is differentiated with this weight the first of several whose
+  // rows are one array (see weight_group.h): that array, and whose rows it has.
+  struct Group {
+    mx::array rows;
+    std::vector<Weight*> of;
+  };
+  const std::optional<Group>& group() const { return group_; }
   // What products read on a CPU; null where there is none.
   const std::shared_ptr<ops::PackedWeight>& packed() const { return packed_; }
   // Null but where it is held in a quantised format.
@@ -114,9 +122,11 @@ class Weight : public WeightSpec {
 
  private:
   friend class Substitution;
+  friend class GroupSubstitution;
   friend void pack(Weight& w, mx::Dtype compute, ops::PackedOrders orders);
 
   mx::array value_;
+  std::optional<Group> group_;
   std::shared_ptr<ops::PackedWeight> packed_;
   std::shared_ptr<const ops::QuantizedWeight> quantized_;
   std::optional<kernels::QuantFormat> rounding_;

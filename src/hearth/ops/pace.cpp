@@ -7,6 +7,8 @@
 #include <mlx/memory.h>
 #include <mlx/scheduler.h>
 
+#include "hearth/ops/hand_over.h"
+
 namespace hearth::ops {
 namespace {
 
@@ -21,8 +23,7 @@ class Pace : public mx::Primitive {
   }
   void eval_gpu(const Arrays& in, Arrays& out) override {
     out[0].copy_shared_buffer(in[0]);
-    // What has not been handed to the device yet is no task, and not waited
-    // for: it could not end.
+    if (mx::get_active_memory() > most.load()) hand_over(stream());
     while (mx::get_active_memory() > most.load() &&
            mx::scheduler::n_active_tasks() > 0) {
       // It returns at once while there is but one.

@@ -190,7 +190,7 @@ mx::array gate_gpu(
         }
     );
   }
-  if (c.layout == GateLayout::apart && product_fits(act, in, s)) {
+  if (product_fits(act, in, s)) {
     return run(
         [=](const Arrays& p) { return Arrays{product_gpu(act, p, s)}; },
         [=](const Arrays& p, const Arrays& ct, const Arrays&) {
@@ -201,9 +201,6 @@ mx::array gate_gpu(
   const bool joint = c.layout == GateLayout::halves;
   return run(
       [=](const Arrays& p) {
-        if (joint && product_fits(act, p, s)) {
-          return Arrays{product_gpu(act, p, s)};
-        }
         return compiled(joint ? joint_product : product, p, s, act);
       },
       [=](const Arrays& p, const Arrays& ct, const Arrays&) {

@@ -1,6 +1,7 @@
 #include "hearth/ops/gate/gpu_product.h"
 
 #include <optional>
+#include <span>
 
 #include "hearth/ops/gpu_kernel/body_impl.h"
 #include "hearth/ops/gpu_kernel/gpu_kernel.h"
@@ -29,7 +30,7 @@ template <class T>
 void product_item(
     long item,
     int ACTIVATION,
-    int WIDTH,
+    long JOINT,
     const T* gate,
     const T* value,
     T* y
@@ -42,6 +43,7 @@ template <class T>
 void product_gradient_item(
     long item,
     int ACTIVATION,
+    long JOINT,
     const T* gate,
     const T* value,
     const T* dy,
@@ -52,24 +54,42 @@ void product_gradient_item(
 #include "hearth/ops/gate/gpu_product_gradient.inc"
 }
 
-KernelLaunch launch_of(int act, const mx::array& gate, std::size_t outputs) {
+// Gate and value apart, or one array that is both, whose rows are halved.
+struct Inputs {
+  mx::array gate, value;
+  int joint;  // a half's elements; 0: apart
+
+  explicit Inputs(std::span<const mx::array> in)
+      : gate(in[0]),
+        value(in[in.size() - 1]),
+        joint(in.size() == 1 ? in[0].shape(-1) / 2 : 0) {}
+  // Of the product.
+  mx::Shape shape() const {
+    auto out = gate.shape();
+    if (joint > 0) out.back() = joint;
+    return out;
+  }
+};
+
+KernelLaunch launch_of(int act, const Inputs& in) {
   KernelLaunch launch;
-  launch.items = static_cast<long>(gate.size() / 8);
-  launch.integers = {{"ACTIVATION", act}};
-  launch.types = {{"T", gate.dtype()}};
-  launch.shapes.assign(outputs, gate.shape());
-  launch.dtypes.assign(outputs, gate.dtype());
+  launch.items = static_cast<long>(in.gate.size() / (in.joint > 0 ? 16 : 8));
+  launch.integers = {{"ACTIVATION", act}, {"JOINT", in.joint}};
+  launch.types = {{"T", in.gate.dtype()}};
   return launch;
 }
 
 }  // namespace
 
-bool product_fits(Activation act, const Arrays& in, mx::StreamOrDevice s) {
-  const auto &gate = in.front(), &value = in.back();
-  const int eights = in.size() == 1 ? 16 : 8;
-  return number_of(act) && is_kernel_type(gate.dtype()) &&
-         value.dtype() == gate.dtype() && gate.size() > 0 &&
-         gate.shape(-1) % eights == 0 && runs_gpu_kernels(s);
+bool product_fits(
+    Activation act,
+    const Arrays& gate_and_value,
+    mx::StreamOrDevice s
+) {
+  const Inputs in(gate_and_value);
+  return number_of(act) && is_kernel_type(in.gate.dtype()) &&
+         in.value.dtype() == in.gate.dtype() && in.gate.size() > 0 &&
+         in.shape().back() % 8 == 0 && runs_gpu_kernels(s);
 }
 
 mx::array product_gpu(Activation act, const Arrays& in, mx::StreamOrDevice s) {
@@ -81,25 +101,23 @@ mx::array product_gpu(Activation act, const Arrays& in, mx::StreamOrDevice s) {
       "gate/gpu_curve.inc"
   };
   const int number = *number_of(act);
-  auto launch = launch_of(number, in[0], 1);
-  const int width = in.size() == 1 ? in[0].shape(-1) / 2 : 0;
-  launch.integers.emplace_back("WIDTH", width);
-  if (width > 0) {
-    launch.items /= 2;
-    launch.shapes[0].back() = width;
-  }
-  launch.on_cpu = [=, dtype = in[0].dtype()](const KernelOnCpu& k) {
+  const Inputs from(in);
+  auto launch = launch_of(number, from);
+  launch.shapes = {from.shape()};
+  launch.dtypes = {from.gate.dtype()};
+  launch.on_cpu = [number, joint = from.joint,
+                   dtype = from.gate.dtype()](const KernelOnCpu& k) {
     with_kernel_type(dtype, [&](auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
       for (long item = 0; item < k.items; ++item) {
         product_item<T>(
-            item, number, width, k.in<T>(0), k.in<T>(1), k.out<T>(0)
+            item, number, joint, k.in<T>(0), k.in<T>(1), k.out<T>(0)
         );
       }
     });
   };
   return run_gpu_kernel(
-      kernel, {in.front(), in.back()}, std::move(launch), s
+      kernel, {from.gate, from.value}, std::move(launch), s
   )[0];
 }
 
@@ -116,19 +134,29 @@ Arrays product_gradient_gpu(
       "gate/gpu_curve.inc"
   };
   const int number = *number_of(act);
-  auto launch = launch_of(number, in[0], 2);
-  launch.on_cpu = [=, dtype = in[0].dtype()](const KernelOnCpu& k) {
+  const Inputs from(std::span<const mx::array>(in).first(in.size() - 1));
+  auto launch = launch_of(number, from);
+  const auto shape = from.gate.shape();
+  const mx::Shape none{8};
+  launch.shapes = {shape, from.joint > 0 ? none : shape};
+  launch.dtypes.assign(2, from.gate.dtype());
+  launch.on_cpu = [number, joint = from.joint,
+                   dtype = from.gate.dtype()](const KernelOnCpu& k) {
     with_kernel_type(dtype, [&](auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
       for (long item = 0; item < k.items; ++item) {
         product_gradient_item<T>(
-            item, number, k.in<T>(0), k.in<T>(1), k.in<T>(2), k.out<T>(0),
-            k.out<T>(1)
+            item, number, joint, k.in<T>(0), k.in<T>(1), k.in<T>(2),
+            k.out<T>(0), k.out<T>(1)
         );
       }
     });
   };
-  return run_gpu_kernel(kernel, in, std::move(launch), s);
+  auto out = run_gpu_kernel(
+      kernel, {from.gate, from.value, in.back()}, std::move(launch), s
+  );
+  if (from.joint > 0) out.pop_back();
+  return out;
 }
 
 }  // namespace hearth::ops

@@ -5,14 +5,16 @@
 
 namespace hearth::ops {
 
-// Whether the kernels know the activation and take the arrays: gate and value,
-// or one that has both.
-bool product_fits(Activation act, const Arrays& in, mx::StreamOrDevice s);
+// Whether the kernels know the activation and take the arrays.
+bool product_fits(
+    Activation act,
+    const Arrays& gate_and_value,
+    mx::StreamOrDevice s
+);
 
-// gate, value -> act(gate) value; or, of one array, gate and value as the
-// halves of its last dimension
+// gate, value (or both in one array, in halves) -> act(gate) value
 mx::array product_gpu(Activation act, const Arrays& in, mx::StreamOrDevice s);
-// gate, value, dy -> dgate, dvalue
+// The same and dy -> their gradients
 Arrays product_gradient_gpu(
     Activation act,
     const Arrays& in,

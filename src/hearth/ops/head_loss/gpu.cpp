@@ -115,7 +115,7 @@ int gpu_chunk_tokens(
     int vocabulary,
     int tokens_in_all
 ) {
-  constexpr std::size_t kLeast = std::size_t{1} << 28, kMostBytes = kLeast * 4;
+  constexpr std::size_t kLeast = std::size_t{1} << 27, kMostBytes = kLeast * 8;
   constexpr std::size_t kStep = 256, kMost = 8192;
   // Logits and their gradient; or four float32 arrays of their size beside
   // them, which a divergence or a smoothed loss has at once.

@@ -12,6 +12,7 @@ struct NormConfig {
   NormKind kind;
   float eps;
   bool has_r, has_w, has_b, h_used;
+  bool keep = false;  // what the result can be made again from, if it can
   bool operator==(const NormConfig&) const = default;
 };
 
@@ -21,7 +22,8 @@ struct NormInputs {
   std::optional<mx::array> w, b;
 };
 
-// [h, ]norm(h), the latter of dtype y.
+// [h, ]norm(h), the latter of dtype y. A form that keeps something, as asked,
+// adds n and what else its gradient reads.
 Arrays norm_cpu(
     const NormConfig& c,
     const NormInputs& in,

@@ -12,18 +12,21 @@ namespace {
 
 constexpr int kLanes = 32, kMostDim = 2048;
 // Rows of partial sums of the weight's gradient: enough items to fill a GPU.
-constexpr long kMostItems = 1024;
+constexpr long kMostItems = 2048;
 
 template <class S, class T>
 void add_rms_item(
     long item,
     int D,
     float EPS,
+    bool KEEP,
     const S* x,
     const T* r,
     const float* w,
     S* h,
-    T* y
+    T* y,
+    T* n,
+    float* scales
 ) {
   using namespace gpu_body;
   constexpr int PACKS = kMostDim / 8;
@@ -35,9 +38,9 @@ void add_rms_gradient_item(
     long item,
     const long* sizes,
     int D,
-    float EPS,
     bool H_USED,
-    const S* h,
+    const T* n,
+    const float* scales,
     const T* dy,
     const S* dh,
     const float* w,
@@ -50,6 +53,12 @@ void add_rms_gradient_item(
 #include "hearth/ops/norm/gpu_add_rms_gradient.inc"
 }
 
+template <class T>
+void norm_again_item(long item, int D, const T* n, const float* w, T* y) {
+  using namespace gpu_body;
+#include "hearth/ops/norm/gpu_norm_again.inc"
+}
+
 // The stream is float32 or of the branch's type.
 template <class F>
 void with_types(mx::Dtype stream, mx::Dtype branch, F&& f) {
@@ -59,37 +68,45 @@ void with_types(mx::Dtype stream, mx::Dtype branch, F&& f) {
   });
 }
 
-KernelLaunch launch_of(const mx::array& stream, mx::Dtype branch, float eps) {
-  const int dim = stream.shape(-1);
+// Of rows that a warp shares.
+KernelLaunch launch_of(const mx::array& rows) {
+  const int dim = rows.shape(-1);
   KernelLaunch launch;
-  launch.items = rows_of(stream);
+  launch.items = rows_of(rows);
   launch.lanes = kLanes;
   launch.integers = {
       {"D", dim}, {"PACKS", (dim + kLanes * 8 - 1) / (kLanes * 8)}
   };
-  launch.floats = {{"EPS", eps}};
-  launch.types = {{"S", stream.dtype()}, {"T", branch}};
   return launch;
 }
 
-// x, r, w -> h, y
-Arrays forward(const Arrays& in, float eps, mx::StreamOrDevice s) {
+// x, r, w -> h, y and, to be kept, n and its scales
+Arrays forward(const Arrays& in, float eps, bool keep, mx::StreamOrDevice s) {
   static const GpuKernel kernel{
-      "add_rms", "norm/gpu_add_rms.inc", {"x", "r", "w"}, {"h", "y"}
+      "add_rms",
+      "norm/gpu_add_rms.inc",
+      {"x", "r", "w"},
+      {"h", "y", "n", "scales"}
   };
-  auto launch = launch_of(in[0], in[1].dtype(), eps);
-  launch.shapes = {in[0].shape(), in[0].shape()};
-  launch.dtypes = {in[0].dtype(), in[1].dtype()};
-  const int dim = in[0].shape(-1);
   const auto stream = in[0].dtype(), branch = in[1].dtype();
-  launch.on_cpu = [=](const KernelOnCpu& k) {
+  auto launch = launch_of(in[0]);
+  launch.floats = {{"EPS", eps}};
+  launch.integers.emplace_back("KEEP", keep ? 1 : 0);
+  launch.types = {{"S", stream}, {"T", branch}};
+  const mx::Shape none{8};
+  launch.shapes = {
+      in[0].shape(), in[0].shape(), keep ? in[0].shape() : none,
+      keep ? mx::Shape{std::max(8, static_cast<int>(launch.items))} : none
+  };
+  launch.dtypes = {stream, branch, branch, mx::float32};
+  launch.on_cpu = [=, dim = in[0].shape(-1)](const KernelOnCpu& k) {
     with_types(stream, branch, [&](auto* st, auto* tt) {
       using S = std::remove_pointer_t<decltype(st)>;
       using T = std::remove_pointer_t<decltype(tt)>;
       for (long item = 0; item < k.items; ++item) {
         add_rms_item<S, T>(
-            item, dim, eps, k.in<S>(0), k.in<T>(1), k.in<float>(2), k.out<S>(0),
-            k.out<T>(1)
+            item, dim, eps, keep, k.in<S>(0), k.in<T>(1), k.in<float>(2),
+            k.out<S>(0), k.out<T>(1), k.out<T>(2), k.out<float>(3)
         );
       }
     });
@@ -97,30 +114,31 @@ Arrays forward(const Arrays& in, float eps, mx::StreamOrDevice s) {
   return run_gpu_kernel(kernel, in, std::move(launch), s);
 }
 
-// h, dy, dh (anything where h is not used), w -> dx, dr, dw
+// n, scales, dy, dh (anything where h is not used), w -> dx, dr, dw
 Arrays gradient(
     const Arrays& in,
-    float eps,
+    mx::Dtype stream,
     bool h_used,
     mx::StreamOrDevice s
 ) {
   static const GpuKernel kernel{
       "add_rms_gradient",
       "norm/gpu_add_rms_gradient.inc",
-      {"h", "dy", "dh", "w"},
+      {"n", "scales", "dy", "dh", "w"},
       {"dx", "dr", "dw"}
   };
-  auto launch = launch_of(in[0], in[1].dtype(), eps);
+  const auto branch = in[0].dtype();
+  auto launch = launch_of(in[0]);
   const long rows = launch.items;
   const int dim = in[0].shape(-1);
   launch.items = std::min(rows, kMostItems);
   launch.sizes = {static_cast<int>(rows)};
   launch.integers.emplace_back("H_USED", h_used ? 1 : 0);
+  launch.types = {{"S", stream}, {"T", branch}};
   launch.shapes = {
       in[0].shape(), in[0].shape(), {static_cast<int>(launch.items), dim}
   };
-  launch.dtypes = {in[0].dtype(), in[1].dtype(), mx::float32};
-  const auto stream = in[0].dtype(), branch = in[1].dtype();
+  launch.dtypes = {stream, branch, mx::float32};
   launch.on_cpu = [=](const KernelOnCpu& k) {
     const long sizes[] = {k.items, rows};
     with_types(stream, branch, [&](auto* st, auto* tt) {
@@ -128,8 +146,9 @@ Arrays gradient(
       using T = std::remove_pointer_t<decltype(tt)>;
       for (long item = 0; item < k.items; ++item) {
         add_rms_gradient_item<S, T>(
-            item, sizes, dim, eps, h_used, k.in<S>(0), k.in<T>(1), k.in<S>(2),
-            k.in<float>(3), k.out<S>(0), k.out<T>(1), k.out<float>(2)
+            item, sizes, dim, h_used, k.in<T>(0), k.in<float>(1), k.in<T>(2),
+            k.in<S>(3), k.in<float>(4), k.out<S>(0), k.out<T>(1),
+            k.out<float>(2)
         );
       }
     });
@@ -161,16 +180,39 @@ Arrays add_rms_gpu(
     const NormInputs& in,
     mx::StreamOrDevice s
 ) {
-  const auto run = [eps = c.eps, s](const Arrays& p) {
-    return forward(p, eps, s);
+  const auto run = [c, s](const Arrays& p) {
+    return forward(p, c.eps, c.keep, s);
   };
   const auto back = [c,
                      s](const Arrays& p, const Arrays& ct, const Arrays& out) {
+    const auto kept = c.keep ? out : forward(p, c.eps, true, s);
     const auto& dh = c.h_used ? ct[0] : out[0];
-    return gradient({out[0], ct[1], dh, p[2]}, c.eps, c.h_used, s);
+    return gradient(
+        {kept[2], kept[3], ct[1], dh, p[2]}, p[0].dtype(), c.h_used, s
+    );
   };
   const auto w = mx::astype(*in.w, mx::float32, s);
   return mx::custom_vjp(run, back)({in.stream[0], in.stream[1], w});
+}
+
+mx::array norm_again(const NormAgain& from, mx::StreamOrDevice s) {
+  static const GpuKernel kernel{
+      "norm_again", "norm/gpu_norm_again.inc", {"n", "w"}, {"y"}
+  };
+  const auto dtype = from.n.dtype();
+  auto launch = launch_of(from.n);
+  launch.types = {{"T", dtype}};
+  launch.shapes = {from.n.shape()};
+  launch.dtypes = {dtype};
+  launch.on_cpu = [dtype, dim = from.n.shape(-1)](const KernelOnCpu& k) {
+    with_kernel_type(dtype, [&](auto* t) {
+      using T = std::remove_pointer_t<decltype(t)>;
+      for (long item = 0; item < k.items; ++item) {
+        norm_again_item<T>(item, dim, k.in<T>(0), k.in<float>(1), k.out<T>(0));
+      }
+    });
+  };
+  return run_gpu_kernel(kernel, {from.n, from.w}, std::move(launch), s)[0];
 }
 
 }  // namespace hearth::ops

@@ -14,7 +14,7 @@ bool add_rms_fits(
     mx::StreamOrDevice s
 );
 
-// h, norm(h)
+// h, norm(h) and, with c.keep, n of NormAgain and its rows' scales.
 Arrays add_rms_gpu(
     const NormConfig& c,
     const NormInputs& in,

@@ -47,11 +47,26 @@ TEST_F(GpuNorm, SmallRowsAreHeldByEps) {
   EXPECT_EQ(first_difference(got, want, {1e-6, 1e-5}), "");
 }
 
+TEST_F(GpuNorm, IsMadeAgainToTheBit) {
+  const ScopedFace gpu(Face::gpu);
+  const auto x = normal_input({5, 24}, mx::float32, 1);
+  const auto r = normal_input({5, 24}, mx::bfloat16, 2);
+  const auto w = uniform_input({24}, mx::float32, 3, 0.5f, 1.5f);
+  const auto kept = add_rms_norm_kept(x, r, w, 1e-5f);
+  ASSERT_TRUE(kept.again);
+  EXPECT_TRUE(mx::array_equal(norm_again(*kept.again), kept.y).item<bool>());
+  const auto [h, y] = add_rms_norm(x, r, w, 1e-5f);
+  EXPECT_TRUE(mx::array_equal(kept.y, y).item<bool>());
+  EXPECT_TRUE(mx::array_equal(kept.h, h).item<bool>());
+  const auto odd = normal_input({5, 7}, mx::float32, 1);
+  EXPECT_FALSE(add_rms_norm_kept(odd, odd, mx::ones({7}), 1e-5f).again);
+}
+
 // More rows than the gradient's kernel has items: each takes several.
 TEST_F(GpuNorm, TheWeightsGradientIsOfAllRows) {
-  const auto x = normal_input({2100, 8}, mx::float32, 1);
-  const auto r = normal_input({2100, 8}, mx::float32, 2);
-  const auto ct = normal_input({2100, 8}, mx::float32, 3);
+  const auto x = normal_input({4200, 8}, mx::float32, 1);
+  const auto r = normal_input({4200, 8}, mx::float32, 2);
+  const auto ct = normal_input({4200, 8}, mx::float32, 3);
   const auto w = uniform_input({8}, mx::float32, 4, 0.5f, 1.5f);
   const auto gradient = [&](const ArraysFunction& f) {
     return mx::vjp(f, Arrays{w}, Arrays{ct}).second[0];

@@ -112,6 +112,24 @@ std::pair<mx::array, mx::array> add_rms_norm(
   return {out[0], out[1]};
 }
 
+AddedNorm add_rms_norm_kept(
+    const mx::array& x,
+    const mx::array& r,
+    const mx::array& w,
+    float eps,
+    bool h_used,
+    mx::StreamOrDevice s
+) {
+  const NormConfig c{NormKind::rms, eps, true, true, false, h_used, true};
+  const auto out = choose("ops.add_rms_norm", c, {{x, r}, w, {}}, r.dtype(), s);
+  AddedNorm added{out[0], out[1], {}};
+  if (out.size() > 2) {
+    const auto weight = mx::astype(w, mx::float32, s);
+    added.again = {mx::stop_gradient(out[2], s), mx::stop_gradient(weight, s)};
+  }
+  return added;
+}
+
 std::pair<mx::array, mx::array> add_layer_norm(
     const mx::array& x,
     const mx::array& r,

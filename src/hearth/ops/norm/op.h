@@ -41,6 +41,27 @@ std::pair<mx::array, mx::array> add_rms_norm(
     bool h_used = true,
     mx::StreamOrDevice s = {}
 );
+// What a norm's result can be made again from, so that it need not be kept for
+// the backward pass: the rows before the weight, in the result's dtype, and the
+// weight. It takes no gradient.
+struct NormAgain {
+  mx::array n, w;
+};
+mx::array norm_again(const NormAgain& from, mx::StreamOrDevice s = {});
+
+struct AddedNorm {
+  mx::array h, y;
+  std::optional<NormAgain> again;  // where the device kept it
+};
+// add_rms_norm for a pass that gradients are taken of.
+AddedNorm add_rms_norm_kept(
+    const mx::array& x,
+    const mx::array& r,
+    const mx::array& w,
+    float eps,
+    bool h_used = true,
+    mx::StreamOrDevice s = {}
+);
 std::pair<mx::array, mx::array> add_layer_norm(
     const mx::array& x,
     const mx::array& r,

@@ -42,12 +42,40 @@ OpCase rope_case(std::string name, RopePairs pairs) {
   return c;
 }
 
+// How many of the heads side by side are queries', and keys'.
+std::pair<int, int> heads_of(const mx::array& joint) {
+  const int kv = joint.shape(2) / 4;
+  return {joint.shape(2) - 2 * kv, kv};
+}
+
+// Sizes are {batch, length, all heads, head_dim, rotated dims}.
+OpCase heads_case() {
+  OpCase c = rope_case("rope_heads", RopePairs::halves);
+  c.sizes = {
+      {1, 3, 4, 6, 6}, {2, 5, 5, 34, 26}, {2, 9, 8, 32, 32}, {1, 4, 6, 64, 64}
+  };
+  c.bench_sizes = {{32, 1024, 24, 64, 64}};
+  c.run = [](const Arrays& v) {
+    const auto [heads, kv] = heads_of(v[0]);
+    return rope_heads(v[0], heads, kv, v[1], v[2], RopePairs::halves);
+  };
+  c.reference = [](const Arrays& v) {
+    const auto [heads, kv] = heads_of(v[0]);
+    const auto parts = mx::split(v[0], mx::Shape{heads, heads + kv}, 2);
+    return Arrays{
+        rope_reference(parts[0], v[1], v[2], RopePairs::halves),
+        rope_reference(parts[1], v[1], v[2], RopePairs::halves), parts[2]
+    };
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<OpCase> rope_cases() {
   return {
       rope_case("rope_halves", RopePairs::halves),
-      rope_case("rope_interleaved", RopePairs::interleaved)
+      rope_case("rope_interleaved", RopePairs::interleaved), heads_case()
   };
 }
 

@@ -7,5 +7,6 @@ namespace hearth::ops {
 
 decltype(rope) rope_cpu;
 decltype(rope) rope_gpu;
+decltype(rope_heads) rope_heads_gpu;
 
 }  // namespace hearth::ops

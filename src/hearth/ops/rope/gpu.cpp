@@ -7,6 +7,7 @@
 
 #include "hearth/ops/compiled.h"
 #include "hearth/ops/rope/faces_impl.h"
+#include "hearth/ops/rope/gpu_heads.h"
 #include "hearth/ops/rope/gpu_rotate.h"
 
 namespace hearth::ops {
@@ -107,6 +108,33 @@ mx::array rope_gpu(
     return Arrays{dx, in[1]};
   };
   return mx::custom_vjp(forward, backward)({x, rows})[0];
+}
+
+Arrays rope_heads_gpu(
+    const mx::array& joint,
+    int heads,
+    int kv_heads,
+    const mx::array& positions,
+    const mx::array& table,
+    RopePairs pairs,
+    mx::StreamOrDevice s
+) {
+  if (!rotate_fits(joint, table, pairs, s)) {
+    const auto parts =
+        mx::split(joint, mx::Shape{heads, heads + kv_heads}, 2, s);
+    return {
+        rope_gpu(parts[0], positions, table, pairs, s),
+        rope_gpu(parts[1], positions, table, pairs, s), parts[2]
+    };
+  }
+  const JointHeads shape{heads, kv_heads};
+  const auto run = [=](const Arrays& in) {
+    return split_heads_gpu(in[0], shape, in[1], in[2], s);
+  };
+  const auto back = [=](const Arrays& in, const Arrays& ct, const Arrays&) {
+    return Arrays{join_heads_gpu(ct, in[1], in[2], s), in[1], in[2]};
+  };
+  return mx::custom_vjp(run, back)({joint, positions, table});
 }
 
 }  // namespace hearth::ops

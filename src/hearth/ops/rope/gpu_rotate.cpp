@@ -1,7 +1,7 @@
 #include "hearth/ops/rope/gpu_rotate.h"
 
-#include "hearth/ops/gpu_kernel/body_impl.h"
 #include "hearth/ops/gpu_kernel/gpu_kernel.h"
+#include "hearth/ops/rope/gpu_rotation_impl.h"
 
 namespace hearth::ops {
 namespace {
@@ -48,7 +48,11 @@ mx::array rotate_gpu(
     mx::StreamOrDevice s
 ) {
   static const GpuKernel kernel{
-      "rotate", "rope/gpu_rotate.inc", {"x", "positions", "table"}, {"y"}
+      "rotate",
+      "rope/gpu_rotate.inc",
+      {"x", "positions", "table"},
+      {"y"},
+      "rope/gpu_rotation.inc"
   };
   const RotateShape shape{
       x.shape(3) / 2,        x.shape(2), x.shape(1), table.shape(0),

@@ -67,4 +67,37 @@ mx::array rope(
   return rope_cpu(x, p, t, pairs, s);
 }
 
+Arrays rope_heads(
+    const mx::array& joint,
+    int heads,
+    int kv_heads,
+    const mx::array& positions,
+    const mx::array& table,
+    RopePairs pairs,
+    mx::StreamOrDevice s
+) {
+  check(joint, positions, table);
+  if (joint.shape(2) != heads + 2 * kv_heads) {
+    throw UsageError(
+        fmt::format(
+            "[ops.rope_heads] there must be {} + 2 {} heads side by side, got "
+            "{}",
+            heads, kv_heads, joint.shape(2)
+        )
+    );
+  }
+  if (face_of(s, joint.dtype()) == Face::gpu) {
+    return rope_heads_gpu(
+        joint, heads, kv_heads, mx::astype(positions, mx::int32, s),
+        mx::astype(table, mx::float32, s), pairs, s
+    );
+  }
+  const auto parts = mx::split(joint, mx::Shape{heads, heads + kv_heads}, 2, s);
+  return {
+      rope(parts[0], positions, table, pairs, s),
+      rope(parts[1], positions, table, pairs, s),
+      mx::contiguous(parts[2], false, s)
+  };
+}
+
 }  // namespace hearth::ops

@@ -21,6 +21,19 @@ mx::array rope(
     mx::StreamOrDevice s = {}
 );
 
+// Rows of queries, keys and values side by side, as one product gives them,
+// [batch, length, heads + 2 kv_heads, head_dim], apart: queries and keys
+// rotated, the values as they are.
+Arrays rope_heads(
+    const mx::array& joint,
+    int heads,
+    int kv_heads,
+    const mx::array& positions,
+    const mx::array& table,
+    RopePairs pairs,
+    mx::StreamOrDevice s = {}
+);
+
 // The definition, in MLX's own ops; any floating dtype.
 mx::array rope_reference(
     const mx::array& x,

@@ -41,10 +41,12 @@ ArraysFunction compiled_on_gpu(ArraysFunction f) {
   return mx::compile(std::move(f));
 }
 
+std::vector<nn::WeightGroup> step_groups(models::Decoder& model) {
+  return nn::grouped(model.parameters().trainable(), model.joinable());
+}
+
 GradientFunction::GradientFunction(const StepParts& parts, mx::Dtype compute)
-    : parts_(parts),
-      compute_(compute),
-      parameters_(parts.model.parameters().trainable()) {
+    : parts_(parts), compute_(compute), groups_(step_groups(parts.model)) {
   for (nn::Gate* gate : parts.model.gates()) {
     if (gate->scheduled()) gates_.push_back(gate);
   }
@@ -53,7 +55,7 @@ GradientFunction::GradientFunction(const StepParts& parts, mx::Dtype compute)
 ArraysFunction GradientFunction::make(const Form& form) const {
   return [this, form](const Arrays& inputs) {
     Reader in(inputs);
-    const Arrays weights = in.some(parameters_.size());
+    const Arrays weights = in.some(groups_.size());
     const mx::array loss_scale = in.one();
     MicroBatch batch;
     batch.ids = in.one();
@@ -72,7 +74,7 @@ ArraysFunction GradientFunction::make(const Form& form) const {
     std::iota(all.begin(), all.end(), 0);
     const auto run = mx::value_and_grad(
         [&](const Arrays& v) -> Arrays {
-          const nn::Substitution inside(parameters_, v);
+          const nn::GroupSubstitution inside(groups_, v);
           const auto value = parts_.objective(parts_.model, batch, pass);
           return {
               mx::multiply(value.loss_sum, loss_scale), value.loss_sum,

@@ -40,13 +40,14 @@ inline void append(Arrays& to, Arrays from) {
 }
 
 // Gradients of one micro-batch with respect to the weights as products read
-// them: matrices in the compute type, vectors in float32.
+// them: matrices in the compute type, vectors in float32, in the groups that
+// are one array to a product.
 class GradientFunction {
  public:
   GradientFunction(const StepParts& parts, mx::Dtype compute);
 
-  // What a pass has learnt: gradients for each trainable parameter, multiplied
-  // by the loss scale, and the sums of loss and weight.
+  // What a pass has learnt: gradients for each group of trainable weights,
+  // multiplied by the loss scale, and the sums of loss and weight.
   struct Sums {
     mx::array loss, weight;  // float32
     Arrays gradients;
@@ -72,12 +73,15 @@ class GradientFunction {
 
   StepParts parts_;
   mx::Dtype compute_;
-  std::vector<nn::Weight*> parameters_;
+  std::vector<nn::WeightGroup> groups_;
   std::vector<nn::Gate*> gates_;  // whose alpha follows the step
   std::map<Form, ArraysFunction> compiled_;
 
   ArraysFunction make(const Form& form) const;
 };
+
+// The trainable weights as a device step reads them.
+std::vector<nn::WeightGroup> step_groups(models::Decoder& model);
 
 // Compiled where graphs are for a GPU; as it is on a CPU, where compiling would
 // call a C++ compiler while the program runs.

@@ -1,6 +1,7 @@
 #include "hearth/train/step/device_update.h"
 
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "hearth/ops/arithmetic/gpu_squares.h"
@@ -31,23 +32,27 @@ UpdateFunction::UpdateFunction(const StepParts& parts, const StepConfig& config)
     : parts_(parts),
       clip_(config.clip),
       compute_(config.compute),
-      parameters_(parts.model.parameters().trainable()),
+      groups_(step_groups(parts.model)),
       masters_(parts.optimizer.places()),
       compiled_(compiled_on_gpu([this](const Arrays& in) { return run(in); })) {
 }
 
 mx::array UpdateFunction::as_read(
-    std::size_t parameter,
-    const mx::array& master
+    const nn::WeightGroup& group,
+    std::span<const mx::array> masters
 ) const {
-  const bool matrix = parameters_[parameter]->shape.size() > 1;
-  return matrix ? mx::astype(master, compute_) : master;
+  if (group.front()->shape.size() < 2) return masters.front();
+  Arrays parts;
+  for (const auto& m : masters) parts.push_back(mx::astype(m, compute_));
+  return nn::join_rows(parts);
 }
 
 const Arrays& UpdateFunction::weights() {
   if (!weights_.empty()) return weights_;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    weights_.push_back(as_read(i, parameters_[i]->value()));
+  for (const auto& group : groups_) {
+    Arrays masters;
+    for (const nn::Weight* w : group) masters.push_back(w->value());
+    weights_.push_back(as_read(group, masters));
   }
   mx::eval(weights_);
   return weights_;
@@ -65,11 +70,27 @@ Arrays UpdateFunction::run(const Arrays& in) const {
   const mx::array fit = read.one();
   auto scalars = ops::StepScalars::of(read.some(ops::StepScalars::kCount));
   scalars.fit = fit;
-  const Arrays gradients = read.some(parameters_.size());
+  const Arrays by_group = read.some(groups_.size());
   const Arrays before = read.rest();
+  std::map<const nn::Weight*, mx::array> gradient_of;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto parts = nn::split_rows(groups_[i], by_group[i]);
+    for (std::size_t j = 0; j < parts.size(); ++j) {
+      gradient_of.emplace(groups_[i][j], parts[j]);
+    }
+  }
+  const auto parameters = parts_.model.parameters().trainable();
+  Arrays gradients;
+  for (const nn::Weight* w : parameters) gradients.push_back(gradient_of.at(w));
   Arrays out = parts_.optimizer.step_graph(before, gradients, scalars);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    out.push_back(as_read(i, out[masters_[i]]));
+  std::map<const nn::Weight*, mx::array> master_of;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    master_of.emplace(parameters[i], out[masters_[i]]);
+  }
+  for (const auto& group : groups_) {
+    Arrays masters;
+    for (const nn::Weight* w : group) masters.push_back(master_of.at(w));
+    out.push_back(as_read(group, masters));
   }
   return out;
 }
@@ -101,8 +122,8 @@ mx::array UpdateFunction::send(
   Arrays out = compiled_(in);
   // Whoever else holds an array keeps its memory from being taken over.
   in.clear();
-  weights_.assign(out.end() - std::ssize(parameters_), out.end());
-  parts_.optimizer.adopt(std::span(out).first(out.size() - parameters_.size()));
+  weights_.assign(out.end() - std::ssize(groups_), out.end());
+  parts_.optimizer.adopt(std::span(out).first(out.size() - groups_.size()));
   out.push_back(numbers);
   mx::async_eval(out);
   return numbers;

@@ -26,7 +26,8 @@ class UpdateFunction {
   mx::array send(GradientFunction::Sums sums, const Order& order);
   static Numbers numbers(mx::array sent);
 
-  // The trainable weights as products read them: matrices in the compute type.
+  // The groups of trainable weights as products read them: matrices in the
+  // compute type.
   const Arrays& weights();
   // The masters were changed by somebody else.
   void forget();
@@ -35,13 +36,16 @@ class UpdateFunction {
   StepParts parts_;
   double clip_;
   mx::Dtype compute_;
-  std::vector<nn::Weight*> parameters_;
+  std::vector<nn::WeightGroup> groups_;
   std::vector<std::size_t> masters_;  // their places among the optimiser's
   Arrays weights_;                    // empty: not made yet
   ArraysFunction compiled_;
 
   Arrays run(const Arrays& inputs) const;
-  mx::array as_read(std::size_t parameter, const mx::array& master) const;
+  mx::array as_read(
+      const nn::WeightGroup& group,
+      std::span<const mx::array> masters
+  ) const;
 };
 
 }  // namespace hearth::train

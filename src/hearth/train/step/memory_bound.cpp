@@ -14,8 +14,8 @@ namespace mx = mlx::core;
 
 // Beyond what must be held at once, so that the device need not wait for the
 // host: a share of it, and enough for small steps to hide their launches.
-constexpr double kShare = 0.05;
-constexpr std::size_t kLeast = std::size_t{256} << 20;
+constexpr double kShare = 0.02;
+constexpr std::size_t kLeast = std::size_t{128} << 20;
 
 }  // namespace
 
