@@ -193,7 +193,7 @@ TEST_F(HeadLossGpu, ChunksAreAsLargeAsMemoryAllows) {
   EXPECT_EQ(gpu_chunk_tokens(smoothed, mx::float32, 1 << 24, many), 256);
   // A small batch has chunks, too, down to a size.
   EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 24576, 16384), 4096);
-  EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 24576, 4096), 2560);
+  EXPECT_EQ(gpu_chunk_tokens(plain, mx::bfloat16, 24576, 4096), 1280);
 }
 
 // Inside a compiled training step: traced once, nothing evaluated on the way.
