@@ -1,7 +1,8 @@
 #pragma once
 // Linear layers that read one input as one matrix whose rows follow each other,
 // so that a decoding step on a GPU launches one product where there were two or
-// three. It is held once: the layers' weights become views of it.
+// three. It is held once: the layers' weights become views of it. Where they are
+// trained, their masters stay apart and weight_group.h joins what a step reads.
 #include "hearth/nn/linear.h"
 
 namespace hearth::nn {

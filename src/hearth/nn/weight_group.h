@@ -1,8 +1,8 @@
 #pragma once
 // Weights that multiply one input, as one matrix: their rows below each other,
 // so that a GPU runs one product, and one for each gradient, in place of one a
-// weight. The matrix is there while a graph is traced; the model's weights stay
-// apart.
+// weight. The matrix is there while a training step is traced; the model's
+// weights stay apart. A model that only generates holds them as one (joined.h).
 #include <optional>
 #include <vector>
 
