@@ -218,10 +218,10 @@ std::vector<nn::Linear*> Decoder::linears() {
   return all;
 }
 
-std::vector<nn::WeightGroup> Decoder::joinable() const {
+std::vector<nn::WeightGroup> Decoder::trained_together() const {
   std::vector<nn::WeightGroup> all;
   for (const auto& block : blocks_) {
-    for (auto& group : block->joinable()) {
+    for (auto& group : block->trained_together()) {
       if (!group.empty()) all.push_back(std::move(group));
     }
   }

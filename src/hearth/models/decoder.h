@@ -63,8 +63,8 @@ class Decoder {
   // Every projection, the head's not among them.
   std::vector<nn::Linear*> linears();
   std::vector<nn::Gate*> gates();
-  // Weights that a GPU may multiply with at once.
-  std::vector<nn::WeightGroup> joinable() const;
+  // Weights that a training step on a GPU may multiply with at once.
+  std::vector<nn::WeightGroup> trained_together() const;
   // The matrix that gives the logits.
   nn::Weight& head() const { return *head_; }
   nn::Weight& embedding() const { return *embedding_; }

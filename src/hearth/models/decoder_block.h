@@ -29,9 +29,9 @@ class Decoder::Block {
 
   std::vector<nn::Linear*> linears();
   void join_products() { attention_.join(), mlp_.join(); }
-  // Weights that one product may take.
-  std::vector<nn::WeightGroup> joinable() const {
-    return {attention_.joinable(), mlp_.joinable()};
+  // Weights that a training step's one product may take.
+  std::vector<nn::WeightGroup> trained_together() const {
+    return {attention_.trained_together(), mlp_.trained_together()};
   }
   nn::Gate* gate() { return mlp_.gate(); }
 

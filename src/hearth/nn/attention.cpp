@@ -157,7 +157,7 @@ mx::array Attention::operator()(
 
 void Attention::join() {
   if (joint() || (joined_ && joined_->current())) return;
-  joined_ = Joined::of({inputs_[0].get(), inputs_[1].get(), inputs_[2].get()});
+  joined_ = Joined::of(inputs());
 }
 
 std::vector<const Linear*> Attention::inputs() const {
@@ -166,9 +166,9 @@ std::vector<const Linear*> Attention::inputs() const {
   return out;
 }
 
-WeightGroup Attention::joinable() const {
+WeightGroup Attention::trained_together() const {
   const bool rotated = rotary_ && !q_norm_ && !k_norm_;
-  return rotated ? nn::joinable(inputs()) : WeightGroup{};
+  return rotated ? nn::trained_together(inputs()) : WeightGroup{};
 }
 
 std::vector<Linear*> Attention::linears() {

@@ -42,8 +42,8 @@ class Attention {
   std::vector<Linear*> linears();
   // As Joined says: queries, keys and values.
   void join();
-  // The weights that one product may take; empty: none.
-  WeightGroup joinable() const;
+  // The weights that a training step's one product may take; empty: none.
+  WeightGroup trained_together() const;
 
  private:
   AttentionConfig config_;

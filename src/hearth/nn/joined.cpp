@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hearth/nn/weight_group.h"
 #include "hearth/ops/linear/op.h"
 
 namespace hearth::nn {
@@ -9,7 +10,7 @@ namespace hearth::nn {
 Joined::Joined(std::vector<const Linear*> layers, mx::array rows)
     : layers_(std::move(layers)), rows_(std::move(rows)) {}
 
-std::optional<Joined> Joined::of(const std::vector<Linear*>& layers) {
+std::optional<Joined> Joined::of(const std::vector<const Linear*>& layers) {
   const auto type = layers.front()->weight().value().dtype();
   const bool biased = layers.front()->bias() != nullptr;
   std::vector<mx::array> rows, biases;
@@ -22,23 +23,20 @@ std::optional<Joined> Joined::of(const std::vector<Linear*>& layers) {
     rows.push_back(w.value());
     if (biased) biases.push_back(layer->bias()->value());
   }
-  auto all = mx::concatenate(rows, 0);
+  auto all = join_rows(rows);
   all.eval();
-  Joined out({layers.begin(), layers.end()}, all);
+  Joined out(layers, all);
   if (biased) {
     // As products add it, so that no step converts it.
     out.bias_ = mx::astype(mx::concatenate(biases, 0), type);
     out.bias_->eval();
   }
-  int at = 0;
-  for (Linear* layer : layers) {
-    Weight& w = layer->weight();
-    const int end = at + w.shape[0];
-    auto view = mx::slice(all, {at, 0}, {end, all.shape(1)});
-    view.eval();
-    out.views_.push_back(view);
-    w.set(view);
-    at = end;
+  WeightGroup weights;
+  for (const Linear* layer : layers) weights.push_back(&layer->weight());
+  out.views_ = split_rows(weights, all);
+  mx::eval(out.views_);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    weights[i]->set(out.views_[i]);
   }
   return out;
 }

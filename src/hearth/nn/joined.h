@@ -1,8 +1,9 @@
 #pragma once
 // Linear layers that read one input as one matrix whose rows follow each other,
 // so that a decoding step on a GPU launches one product where there were two or
-// three. It is held once: the layers' weights become views of it. Where they are
-// trained, their masters stay apart and weight_group.h joins what a step reads.
+// three. It is held once: the layers' weights become views of it. Where they
+// are trained their masters stay apart, and weight_group.h joins what a step
+// reads.
 #include "hearth/nn/linear.h"
 
 namespace hearth::nn {
@@ -11,7 +12,7 @@ class Joined {
  public:
   // None where they are not all dense and of one type, or only some have a
   // bias. Evaluates, and holds what is joined twice meanwhile.
-  static std::optional<Joined> of(const std::vector<Linear*>& layers);
+  static std::optional<Joined> of(const std::vector<const Linear*>& layers);
 
   // Whether the layers' weights are still views of it.
   bool current() const;

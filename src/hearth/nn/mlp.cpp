@@ -26,7 +26,7 @@ Mlp::Mlp(const ParameterSet& set, int layer, const MlpConfig& config)
 }
 
 mx::array Mlp::operator()(const Normed& x, const Pass& pass) const {
-  if (!up_) return activated_down(project(x, {first_.get()}, pass), pass);
+  if (!up_) return activated_down(project(x, inputs(), pass), pass);
   if (joined_ && !gate_ && joined_->counts(pass)) {
     const auto both = (*joined_)(x.y);
     return (*down_)(ops::gated_mlp_activation(both, config_.act), pass);
@@ -36,13 +36,13 @@ mx::array Mlp::operator()(const Normed& x, const Pass& pass) const {
     return (*down_)(up_->gated(g, x.y, config_.act, pass), pass);
   }
   if (!gate_) {
-    if (const auto both = grouped_product(x, {first_.get(), up_.get()})) {
+    if (const auto both = grouped_product(x, inputs())) {
       return activated_down({ops::pace(*both)}, pass);
     }
-    return activated_down(project(x, {first_.get(), up_.get()}, pass), pass);
+    return activated_down(project(x, inputs(), pass), pass);
   }
   // The gate reads x, too.
-  const auto both = project(x.y, {first_.get(), up_.get()}, pass);
+  const auto both = project(x.y, inputs(), pass);
   return (*down_)((*gate_)(both[1], both[0], x.y), pass);
 }
 
@@ -80,12 +80,18 @@ mx::array Mlp::activated_down(
 
 void Mlp::join() {
   if (joined_ && joined_->current()) return;
-  if (up_) joined_ = Joined::of({first_.get(), up_.get()});
+  if (up_) joined_ = Joined::of(inputs());
 }
 
-WeightGroup Mlp::joinable() const {
+std::vector<const Linear*> Mlp::inputs() const {
+  std::vector<const Linear*> all{first_.get()};
+  if (up_) all.push_back(up_.get());
+  return all;
+}
+
+WeightGroup Mlp::trained_together() const {
   if (!up_ || gate_) return {};
-  return nn::joinable({first_.get(), up_.get()});
+  return nn::trained_together(inputs());
 }
 
 std::vector<Linear*> Mlp::linears() {

@@ -26,8 +26,8 @@ class Mlp {
   std::vector<Linear*> linears();
   // As Joined says: gate and up.
   void join();
-  // The weights that one product may take; empty: none.
-  WeightGroup joinable() const;
+  // The weights that a training step's one product may take; empty: none.
+  WeightGroup trained_together() const;
   Gate* gate() { return gate_ ? &*gate_ : nullptr; }
 
  private:
@@ -39,6 +39,8 @@ class Mlp {
       const std::vector<mx::array>& before,
       const Pass& pass
   ) const;
+  // Those that read x: gate and up, or up alone.
+  std::vector<const Linear*> inputs() const;
   // first_ is the gate's where there is one, else up's, and up_ is null.
   std::unique_ptr<Linear> first_, up_, down_;
   std::optional<Gate> gate_;

@@ -19,7 +19,7 @@ const WeightGroup* group_with(
 
 }  // namespace
 
-WeightGroup joinable(const std::vector<const Linear*>& layers) {
+WeightGroup trained_together(const std::vector<const Linear*>& layers) {
   WeightGroup out;
   for (const Linear* l : layers) {
     Weight& w = l->weight();

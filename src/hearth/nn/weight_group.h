@@ -16,7 +16,7 @@ using WeightGroup = std::vector<Weight*>;
 
 // What the layers' weights can be joined to: all of them, where each is
 // trained, dense, alone (no bias, no adapter); else nothing.
-WeightGroup joinable(const std::vector<const Linear*>& layers);
+WeightGroup trained_together(const std::vector<const Linear*>& layers);
 
 // The weights in groups: those of `joined`, and every other alone. A group
 // stands where its first weight does.

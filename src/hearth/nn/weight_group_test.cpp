@@ -37,7 +37,7 @@ class WeightGroups : public testing::Test {
     return {layers_[0].get(), layers_[1].get()};
   }
   std::vector<WeightGroup> groups() const {
-    return grouped(set_.all(), {joinable(first_two())});
+    return grouped(set_.all(), {trained_together(first_two())});
   }
   static mx::array weighed(const mx::array& y) {
     const auto by = mx::arange(0.0f, static_cast<float>(y.size()));
@@ -62,7 +62,7 @@ TEST_F(WeightGroups, AGroupStandsWhereItsFirstWeightDoes) {
   const auto all = set_.all();
   EXPECT_EQ(groups(), (std::vector<WeightGroup>{{all[0], all[1]}, {all[2]}}));
   set_.all()[1]->trainable = false;
-  EXPECT_TRUE(joinable(first_two()).empty());
+  EXPECT_TRUE(trained_together(first_two()).empty());
 }
 
 TEST_F(WeightGroups, OneProductIsThoseOfAllSideBySide) {
@@ -70,7 +70,7 @@ TEST_F(WeightGroups, OneProductIsThoseOfAllSideBySide) {
   const auto x = rows(6, kDim, 1);
   const auto apart = project(x, first_two(), pass_);
   const GroupSubstitution inside(
-      {joinable(first_two())},
+      {trained_together(first_two())},
       {join_rows({set_.all()[0]->value(), set_.all()[1]->value()})}
   );
   const auto joined = grouped_product(x, first_two());
@@ -103,7 +103,7 @@ TEST_F(WeightGroups, WhatIsMadeAgainChangesNoGradient) {
       const Substitution inside(own, {v[2]});
       const auto [h, y] = norm.add(v[0], v[1], pass);
       EXPECT_EQ(y.again.has_value(), again);
-      const std::vector<WeightGroup> group{joinable(first_two())};
+      const std::vector<WeightGroup> group{trained_together(first_two())};
       const GroupSubstitution weights(
           group, {mx::concatenate({v[3], v[4]}, 0)}
       );

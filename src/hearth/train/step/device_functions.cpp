@@ -42,7 +42,7 @@ ArraysFunction compiled_on_gpu(ArraysFunction f) {
 }
 
 std::vector<nn::WeightGroup> step_groups(models::Decoder& model) {
-  return nn::grouped(model.parameters().trainable(), model.joinable());
+  return nn::grouped(model.parameters().trainable(), model.trained_together());
 }
 
 GradientFunction::GradientFunction(const StepParts& parts, mx::Dtype compute)
