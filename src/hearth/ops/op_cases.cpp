@@ -24,6 +24,7 @@ std::vector<OpCase> linear_cases();
 std::vector<OpCase> linears_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> optimizer_cases();
+std::vector<OpCase> paged_attention_cases();
 std::vector<OpCase> quantized_linear_cases();
 std::vector<OpCase> rope_cases();
 
@@ -46,6 +47,7 @@ std::span<const OpCase> op_cases() {
              linears_cases,
              norm_cases,
              optimizer_cases,
+             paged_attention_cases,
              quantized_linear_cases,
              rope_cases,
          }) {
