@@ -195,7 +195,14 @@ Arrays add_rms_gpu(
   return mx::custom_vjp(run, back)({in.stream[0], in.stream[1], w});
 }
 
-mx::array norm_again(const NormAgain& from, mx::StreamOrDevice s) {
+bool norm_again_fits(const NormAgain& from, mx::StreamOrDevice s) {
+  const auto dtype = from.n.dtype();
+  return face_of(s, dtype) == Face::gpu && is_kernel_type(dtype) &&
+         from.w.dtype() == mx::float32 && from.n.shape(-1) % 8 == 0 &&
+         runs_gpu_kernels(s);
+}
+
+mx::array norm_again_gpu(const NormAgain& from, mx::StreamOrDevice s) {
   static const GpuKernel kernel{
       "norm_again", "norm/gpu_norm_again.inc", {"n", "w"}, {"y"}
   };

@@ -21,4 +21,8 @@ Arrays add_rms_gpu(
     mx::StreamOrDevice s
 );
 
+// Whether the kernel makes it again on that stream; MLX's ops do elsewhere.
+bool norm_again_fits(const NormAgain& from, mx::StreamOrDevice s);
+mx::array norm_again_gpu(const NormAgain& from, mx::StreamOrDevice s);
+
 }  // namespace hearth::ops

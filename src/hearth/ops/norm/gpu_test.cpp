@@ -58,7 +58,17 @@ TEST_F(GpuNorm, IsMadeAgainToTheBit) {
   const auto [h, y] = add_rms_norm(x, r, w, 1e-5f);
   EXPECT_TRUE(mx::array_equal(kept.y, y).item<bool>());
   EXPECT_TRUE(mx::array_equal(kept.h, h).item<bool>());
+  // And by MLX's ops, where no kernel of ours runs.
+  const auto plain = [&] {
+    const ScopedFace other(Face::kernels);
+    return norm_again(*kept.again);
+  }();
+  EXPECT_EQ(plain.dtype(), kept.y.dtype());
+  EXPECT_TRUE(mx::array_equal(plain, kept.y).item<bool>());
   const auto odd = normal_input({5, 7}, mx::float32, 1);
+  EXPECT_TRUE(
+      mx::array_equal(norm_again({odd, mx::ones({7})}), odd).item<bool>()
+  );
   EXPECT_FALSE(add_rms_norm_kept(odd, odd, mx::ones({7}), 1e-5f).again);
 }
 

@@ -5,6 +5,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/ops/norm/faces_impl.h"
+#include "hearth/ops/norm/gpu_add_rms.h"
 
 namespace hearth::ops {
 namespace {
@@ -128,6 +129,13 @@ AddedNorm add_rms_norm_kept(
     added.again = {mx::stop_gradient(out[2], s), mx::stop_gradient(weight, s)};
   }
   return added;
+}
+
+mx::array norm_again(const NormAgain& from, mx::StreamOrDevice s) {
+  check("ops.norm_again", from.n, from.w, "w");
+  if (norm_again_fits(from, s)) return norm_again_gpu(from, s);
+  const auto y = mx::multiply(wide(from.n, s), wide(from.w, s), s);
+  return mx::astype(y, from.n.dtype(), s);
 }
 
 std::pair<mx::array, mx::array> add_layer_norm(
