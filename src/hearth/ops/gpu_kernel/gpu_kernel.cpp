@@ -63,6 +63,7 @@ inline float tanh_of(float x) {
 )text";
 
 std::atomic<bool> metal_is_trusted{false};
+thread_local KernelFilesRun* files_run = nullptr;
 
 // What our PTX is made for.
 bool since_ampere(mx::Device device) {
@@ -190,6 +191,19 @@ Arrays on_cpu(
 
 }  // namespace
 
+KernelFilesRun::KernelFilesRun() {
+  files_run = this;
+}
+KernelFilesRun::~KernelFilesRun() {
+  files_run = nullptr;
+}
+
+void note_files(const GpuKernel& kernel) {
+  if (files_run == nullptr) return;
+  files_run->names_.insert(kernel.file);
+  if (kernel.functions != nullptr) files_run->names_.insert(kernel.functions);
+}
+
 MetalText metal_text(const GpuKernel& kernel, const KernelLaunch& launch) {
   MetalText text{
       kMetal, "const long thread_number = thread_position_in_grid.x;\n" +
@@ -223,6 +237,7 @@ Arrays run_gpu_kernel(
         fmt::format("[ops.gpu_kernel] {} is given other inputs", kernel.name)
     );
   }
+  note_files(kernel);
   const auto stream = mx::to_stream(s);
   if (launch.items == 0) {
     Arrays none;

@@ -26,6 +26,7 @@
 // An input has eight elements at least: Metal hands smaller ones over
 // otherwise.
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,6 +90,22 @@ bool runs_gpu_kernels(mx::StreamOrDevice s);
 // Metal's text cannot be compiled where it is written, so a Mac tries it first
 // (self_check.h). Not trusted at first.
 void trust_metal_kernels(bool trusted);
+
+// While one lives, the files of the kernels that this thread puts into graphs:
+// how a test sees that the self check forgets none. They do not nest.
+class KernelFilesRun {
+ public:
+  KernelFilesRun();
+  ~KernelFilesRun();
+  KernelFilesRun(const KernelFilesRun&) = delete;
+  KernelFilesRun& operator=(const KernelFilesRun&) = delete;
+  // Bodies, and files of functions that they call; below ops/.
+  const std::set<std::string>& names() const { return names_; }
+
+ private:
+  friend void note_files(const GpuKernel& kernel);
+  std::set<std::string> names_;
+};
 
 // What MLX is given for Metal.
 struct MetalText {

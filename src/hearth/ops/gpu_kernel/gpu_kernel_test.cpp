@@ -91,6 +91,17 @@ TEST(GpuKernel, TheSelfCheckAgreesOnACpu) {
   EXPECT_TRUE(gpu_kernels_agree(mx::Device(mx::Device::cpu)));
 }
 
+// A file that this finds missing is a kernel's which self_check.cpp must try.
+TEST(GpuKernel, TheSelfCheckTriesEveryKernel) {
+  const ScopedFace gpu(Face::gpu);
+  const KernelFilesRun tried;
+  ASSERT_TRUE(gpu_kernels_agree(mx::Device(mx::Device::cpu)));
+  for (const auto& file : gpu_kernel_files()) {
+    const std::string name(file.name.substr(sizeof("src/hearth/ops/") - 1));
+    EXPECT_TRUE(tried.names().contains(name)) << name;
+  }
+}
+
 TEST(GpuKernel, WhatDoesNotCompileSaysWhy) {
   if (!has_cuda_compiler()) GTEST_SKIP() << "no NVIDIA compiler in the process";
   try {

@@ -71,6 +71,17 @@ bool norms_agree(mx::StreamOrDevice s) {
   );
 }
 
+// The forward pass that keeps what its result is made again from.
+bool kept_norms_agree(mx::StreamOrDevice s) {
+  const auto x = wave({5, 64}, 0.1f, s), r = wave({5, 64}, 0.3f, s);
+  const auto w = wave({64}, 0.2f, s);
+  const auto h = mx::add(x, r, s);
+  const auto y = rms_norm_reference(h, w, 1e-5f, mx::float32, s);
+  const AddedNorm kept = add_rms_norm_kept(x, r, w, 1e-5f, true, s);
+  return kept.again && same(kept.h, h, s) && same(kept.y, y, s) &&
+         same(norm_again(*kept.again, s), y, s);
+}
+
 bool rotations_agree(mx::StreamOrDevice s) {
   const auto table = wave({9, 32}, 0.05f, s);
   const auto positions = mx::array({0, 3, 8}, mx::int32);
@@ -82,6 +93,29 @@ bool rotations_agree(mx::StreamOrDevice s) {
         return rope_reference(v[0], positions, table, RopePairs::halves, s);
       },
       {wave({2, 3, 2, 32}, 0.1f, s)}, s
+  );
+}
+
+// Two query heads, a key head and a value head side by side.
+bool joint_heads_agree(mx::StreamOrDevice s) {
+  const auto table = wave({9, 32}, 0.05f, s);
+  const auto positions = mx::array({0, 3, 8}, mx::int32);
+  const auto heads = [s](const mx::array& x, int from, int to) {
+    return mx::slice(x, {0, 0, from, 0}, {2, 3, to, 32}, s);
+  };
+  return same_with_gradients(
+      [&](const Arrays& v) {
+        return mx::concatenate(
+            rope_heads(v[0], 2, 1, positions, table, RopePairs::halves, s), 2, s
+        );
+      },
+      [&](const Arrays& v) {
+        const auto rotated = rope_reference(
+            heads(v[0], 0, 3), positions, table, RopePairs::halves, s
+        );
+        return mx::concatenate({rotated, heads(v[0], 3, 4)}, 2, s);
+      },
+      {wave({2, 3, 4, 32}, 0.1f, s)}, s
   );
 }
 
@@ -134,12 +168,43 @@ bool pages_agree(mx::StreamOrDevice s) {
   return same(paged_attention(qkv, pool, rows, angles, {}, s), want, s);
 }
 
+// A prompt in two pieces over two pages, and a copy of one of these.
+bool pieces_agree(mx::StreamOrDevice s) {
+  constexpr int kTokens = 7, kFirst = 5, kDim = 16, kPage = 4;
+  auto pool = mx::contiguous(wave({3, 2, 2, kPage, kDim}, 0.37f, s), false, s);
+  pool.eval();
+  const auto pages = mx::array({2, 0}, mx::int32);
+  const auto k = wave({1, kTokens, 2, kDim}, 0.1f, s);
+  const auto v = wave({1, kTokens, 2, kDim}, 0.3f, s);
+  const auto part = [s](const mx::array& x, int from, int to) {
+    return mx::slice(x, {0, from, 0, 0}, {1, to, 2, kDim}, s);
+  };
+  int from = 0;
+  for (const int to : {kFirst, kTokens}) {
+    auto [all_k, all_v] = append_to_pages(
+        part(k, from, to), part(v, from, to), pool, pages, from, s
+    );
+    // What comes later reads what this has written.
+    mx::eval(all_k, all_v);
+    if (!same(all_k, part(k, 0, to), s) || !same(all_v, part(v, 0, to), s)) {
+      return false;
+    }
+    from = to;
+  }
+  copy_page(pool, 2, 1, s).eval();
+  const auto page = [&](int p) {
+    return mx::slice(pool, {p, 0, 0, 0, 0}, {p + 1, 2, 2, kPage, kDim}, s);
+  };
+  return same(page(1), page(2), s) && !same(page(1), page(0), s);
+}
+
 }  // namespace
 
 bool gpu_kernels_agree(mx::StreamOrDevice s) {
   try {
-    return norms_agree(s) && rotations_agree(s) && gates_agree(s) &&
-           rows_agree(s) && squares_agree(s) && pages_agree(s);
+    return norms_agree(s) && kept_norms_agree(s) && rotations_agree(s) &&
+           joint_heads_agree(s) && gates_agree(s) && rows_agree(s) &&
+           squares_agree(s) && pages_agree(s) && pieces_agree(s);
   } catch (const std::exception&) {
     return false;
   }
