@@ -78,8 +78,8 @@ class CpuOp : public mx::Primitive {
     return #Class;                    \
   }
 
-// The three forms an op has: our kernels; what a GPU runs, which is MLX's fast
-// ops in the activations' own type; the definition in plain MLX ops.
+// The three forms an op has: our kernels; what a GPU runs, MLX's ops and GPU
+// kernels of ours, in the activations' type; the definition in plain MLX ops.
 enum class Face : unsigned char { kernels, gpu, reference };
 
 // The form of an op on activations of that dtype. Float16, which our kernels

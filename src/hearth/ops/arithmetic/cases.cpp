@@ -113,7 +113,7 @@ OpCase share_case() {
   return c;
 }
 
-// Within one step of bfloat16: up or down. arithmetic_test.cpp has the rest.
+// Within one step of bfloat16: up or down. op_test.cpp has the rest.
 OpCase cast_stochastic_case() {
   OpCase c = base("cast_stochastic", {"Cast", "CastStochastic"});
   c.dtypes = {mx::float32};

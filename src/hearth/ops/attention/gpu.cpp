@@ -17,7 +17,7 @@ bool float32_scores(const mx::array& q, int dim, mx::StreamOrDevice s) {
          mx::size_of(q.dtype()) == 2 && dim <= 128 && dim % 8 == 0;
 }
 
-// Each document's code beside its queries and keys (document_codes_impl.h):
+// Each document's code beside its queries and keys (gpu_document_codes_impl.h):
 // half of a mask's time where it was measured.
 mx::array coded(
     const AttentionTensors& t,

@@ -1,4 +1,4 @@
-// Sizes are {rows, dim}. dropout_test.cpp has what a case cannot say: the rate,
+// Sizes are {rows, dim}. op_test.cpp has what a case cannot say: the rate,
 // and that noise belongs to a row's key.
 #include "hearth/ops/dropout/op.h"
 #include "hearth/ops/op_case.h"

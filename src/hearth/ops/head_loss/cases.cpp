@@ -76,7 +76,7 @@ Arrays with_entries(const Size& n, mx::Dtype t, std::uint64_t seed) {
   return in;
 }
 
-// log_probs have no gradient though they depend on h: head_loss_test.cpp.
+// log_probs have no gradient though they depend on h: op_test.cpp.
 Arrays outputs(const HeadLoss& l) {
   return {l.loss_sum, l.weight_sum};
 }
