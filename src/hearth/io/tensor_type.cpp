@@ -32,6 +32,31 @@ static_assert(
     static_cast<std::size_t>(TensorType::q6_k) + 1 ==
     kPlain.size() + kBlockFormats.size()
 );
+// That each type's row is its own.
+constexpr bool has_row(TensorType type, std::string_view name) {
+  const auto at = static_cast<std::size_t>(type);
+  if (at < kPlain.size()) return kPlain.at(at).name == name;
+  return kBlockFormats.at(at - kPlain.size()).name == name;
+}
+static_assert(has_row(TensorType::f64, "f64"));
+static_assert(has_row(TensorType::f32, "f32"));
+static_assert(has_row(TensorType::f16, "f16"));
+static_assert(has_row(TensorType::bf16, "bf16"));
+static_assert(has_row(TensorType::i64, "i64"));
+static_assert(has_row(TensorType::i32, "i32"));
+static_assert(has_row(TensorType::i16, "i16"));
+static_assert(has_row(TensorType::i8, "i8"));
+static_assert(has_row(TensorType::u64, "u64"));
+static_assert(has_row(TensorType::u32, "u32"));
+static_assert(has_row(TensorType::u16, "u16"));
+static_assert(has_row(TensorType::u8, "u8"));
+static_assert(has_row(TensorType::boolean, "bool"));
+static_assert(has_row(TensorType::q8_0, "q8_0"));
+static_assert(has_row(TensorType::q4_0, "q4_0"));
+static_assert(has_row(TensorType::q4_1, "q4_1"));
+static_assert(has_row(TensorType::q4_k, "q4_k"));
+static_assert(has_row(TensorType::q5_k, "q5_k"));
+static_assert(has_row(TensorType::q6_k, "q6_k"));
 
 Row row(TensorType type) {
   const BlockFormat* block = block_of(type);

@@ -19,6 +19,17 @@ static_assert(
     static_cast<std::size_t>(QuantKind::kQ6_K) + 1 - kFirstBlock ==
     kBlockFormats.size()
 );
+// That each kind's row is its own.
+constexpr bool has_row(QuantKind kind, std::string_view name) {
+  const auto at = static_cast<std::size_t>(kind) - kFirstBlock;
+  return kBlockFormats.at(at).name == name;
+}
+static_assert(has_row(QuantKind::kQ8_0, "q8_0"));
+static_assert(has_row(QuantKind::kQ4_0, "q4_0"));
+static_assert(has_row(QuantKind::kQ4_1, "q4_1"));
+static_assert(has_row(QuantKind::kQ4_K, "q4_k"));
+static_assert(has_row(QuantKind::kQ5_K, "q5_k"));
+static_assert(has_row(QuantKind::kQ6_K, "q6_k"));
 constexpr const char* kScaleNames[] = {"f16", "bf16", "f32"};
 
 const BlockFormat* gguf_block(QuantKind kind) noexcept {
