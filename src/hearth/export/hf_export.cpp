@@ -9,6 +9,7 @@
 #include "hearth/base/mapped_file.h"
 #include "hearth/data/prepared_data.h"
 #include "hearth/io/hf_folder_writer.h"
+#include "hearth/models/family.h"
 #include "hearth/models/save.h"
 #include "hearth/text/tokenizer/gguf_tokenizer_files.h"
 
@@ -60,8 +61,9 @@ void describe_gate(models::Decoder& decoder, bool own, Json& config) {
   const nn::GateConfig gate = standing(*gates.front());
   if (gate.is_plain_glu()) {
     config.erase("gate");
-    config["model_type"] = "llama";
-    config["architectures"] = Json::array({"LlamaForCausalLM"});
+    const models::Family& llama = *models::family_named("llama");
+    config["model_type"] = llama.model_type;
+    config["architectures"] = Json::array({llama.architecture});
     config["hidden_act"] = ops::name_of(gate.form().act);
     return;
   }

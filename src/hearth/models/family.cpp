@@ -7,6 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/spelling.h"
+#include "hearth/models/write_config.h"
 
 namespace hearth::models {
 // A family's own file has these.
@@ -27,15 +28,15 @@ namespace {
 void start_llama(DecoderConfig&) {}
 
 constexpr std::array<Family, 9> kFamilies{{
-    {"llama", "LlamaForCausalLM", parse_llama, start_llama},
+    {"llama", "LlamaForCausalLM", parse_llama, start_llama, write_with_biases},
     {"mistral", "MistralForCausalLM", parse_mistral},
-    {"qwen2", "Qwen2ForCausalLM", parse_qwen2, start_qwen2},
-    {"qwen3", "Qwen3ForCausalLM", parse_qwen3, start_qwen3},
+    {"qwen2", "Qwen2ForCausalLM", parse_qwen2, start_qwen2, write_common},
+    {"qwen3", "Qwen3ForCausalLM", parse_qwen3, start_qwen3, write_common},
     {"gemma2", "Gemma2ForCausalLM", parse_gemma2},
     {"gemma3_text", "Gemma3ForCausalLM", parse_gemma3},
     {"gemma3", "Gemma3ForCausalLM", parse_gemma3},
-    {"gpt2", "GPT2LMHeadModel", parse_gpt2, start_gpt2},
-    {"hearth", "HearthForCausalLM", parse_hearth},
+    {"gpt2", "GPT2LMHeadModel", parse_gpt2, start_gpt2, write_gpt2},
+    {"hearth", "HearthForCausalLM", parse_hearth, nullptr, write_with_biases},
 }};
 
 }  // namespace

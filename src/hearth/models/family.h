@@ -16,6 +16,9 @@ struct Family {
   // The traits of a new model of that family, which `model.arch` may ask for;
   // null: it is only loaded.
   void (*start)(DecoderConfig& config) = nullptr;
+  // The config.json of a new model of that family (write_config.h); null:
+  // none is written.
+  Json (*write)(const DecoderConfig& config) = nullptr;
 };
 
 std::span<const Family> families();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
+#include "hearth/io/gguf_names.h"
 #include "hearth/models/decoder.h"
 #include "hearth/models/family.h"
 #include "hearth/models/write_config.h"
@@ -33,6 +34,15 @@ TEST(ModelSection, EveryArchitectureReadsBackFromItsOwnConfig) {
     EXPECT_EQ(list(made), list(read)) << arch;
     EXPECT_EQ(made.max_length, read.max_length);
     EXPECT_EQ(made.act, read.act);
+  }
+}
+
+// io's table of GGUF names says them too, which knows no families.
+TEST(ModelSection, FamiliesAreCalledTheSameWhereAGgufIsRead) {
+  for (const io::GgufArchitecture& a : io::gguf_architectures()) {
+    const Family* family = family_named(a.model_type);
+    ASSERT_NE(family, nullptr) << a.name;
+    EXPECT_EQ(family->architecture, a.class_name) << a.name;
   }
 }
 

@@ -9,4 +9,10 @@ namespace hearth::models {
 
 Json config_json(const DecoderConfig& config);
 
+// What a family's row of the table names (family.h): its keys but for a gate's.
+Json write_common(const DecoderConfig& config);
+// Of families whose config says which projections have biases.
+Json write_with_biases(const DecoderConfig& config);
+Json write_gpt2(const DecoderConfig& config);
+
 }  // namespace hearth::models
