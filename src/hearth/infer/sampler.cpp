@@ -234,8 +234,10 @@ double Sampler::uniform(std::uint64_t position) const {
 
 std::optional<Draw> Sampler::draw(std::uint64_t position) const {
   const SamplerOptions& o = options_;
-  if (!bias_.empty() || o.repeat_penalty != 1 || o.frequency_penalty != 0 ||
-      o.presence_penalty != 0 || o.typical_p < 1) {
+  const auto left_to_host = [&](const SamplingField& field) {
+    return !field.on_device && field.get(o) != field.get({});
+  };
+  if (!bias_.empty() || std::ranges::any_of(sampling_fields(), left_to_host)) {
     return std::nullopt;
   }
   Draw out;

@@ -2,7 +2,8 @@
 // How a token is drawn, as one list of options. From an option's line come its
 // flag, its key in a request to the server and in a line of a batch, its help,
 // its checks and its row in docs/sampling.md (sampling_options_test.cpp holds
-// the page against the list). What an option does stands in sampler.cpp.
+// the page against the list). What an option does stands in sampler.cpp, and
+// of those marked `on_device` once more in graph/device_sampler.cpp.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -56,6 +57,9 @@ struct SamplingField {
   double request_least, request_most;
   // It narrows what is drawn from, and does nothing where nothing is drawn.
   bool narrows;
+  // A device can draw by it (draw.h). Requests with another option than its
+  // default are drawn by the host.
+  bool on_device;
   const char* help;
 
   bool whole() const { return member.index() == 1; }

@@ -25,7 +25,7 @@ enum class StepForm : unsigned char {
 struct StepRows {
   mx::array ids, lengths;        // int32 [rows]
   mx::array pages;               // int32 [rows, most]
-  std::vector<mx::array> drawn;  // of forms that draw: float32 [rows, 5]
+  std::vector<mx::array> drawn;  // of forms that draw: as draw_rows()
 };
 // Chosen tokens, what the next step feeds, and where it stands.
 struct ChosenRows {

@@ -5,7 +5,15 @@
 namespace hearth::infer {
 namespace {
 
-constexpr int kFields = 5;
+// What draw_rows() writes and draw() reads.
+enum Column : unsigned char {
+  kTemperature,
+  kTopK,
+  kTopP,
+  kMinP,
+  kUniform,
+  kDrawColumns,
+};
 
 // The least weight that is among the `top_k` largest and, of those, among the
 // first that hold `top_p` of their sum.
@@ -38,32 +46,34 @@ mx::array least_kept(
 }  // namespace
 
 mx::array draw_rows(std::span<const Draw> draws, int rows) {
-  std::vector<float> all(static_cast<std::size_t>(rows * kFields));
-  float* at = all.data();
+  std::vector<float> all(static_cast<std::size_t>(rows * kDrawColumns));
+  float* row = all.data();
   for (const Draw& d : draws) {
-    for (const float x :
-         {d.temperature, static_cast<float>(d.top_k), d.top_p, d.min_p,
-          d.uniform}) {
-      *at++ = x;
-    }
+    row[kTemperature] = d.temperature;
+    row[kTopK] = static_cast<float>(d.top_k);
+    row[kTopP] = d.top_p;
+    row[kMinP] = d.min_p;
+    row[kUniform] = d.uniform;
+    row += kDrawColumns;
   }
-  return mx::array(all.data(), {rows, kFields}, mx::float32);
+  return mx::array(all.data(), {rows, kDrawColumns}, mx::float32);
 }
 
 mx::array draw(const mx::array& logits, const mx::array& how, bool ranked) {
   const int rows = logits.shape(0), vocabulary = logits.shape(1);
-  const auto field = [&](int i) {
+  const auto column = [&](Column i) {
     return mx::slice(how, {0, i}, {rows, i + 1});
   };
   const auto one = mx::array(1.0f), zero = mx::array(0.0f);
-  const auto temperature = field(0);
+  const auto temperature = column(kTemperature);
   const auto likely = mx::less_equal(temperature, zero);
   const auto heat = mx::where(likely, one, temperature);
   const auto top = mx::max(logits, -1, true);
   auto weights = mx::exp(mx::divide(mx::subtract(logits, top), heat));
-  auto least = field(3);
+  auto least = column(kMinP);
   if (ranked) {
-    least = mx::maximum(least, least_kept(weights, field(1), field(2)));
+    least =
+        mx::maximum(least, least_kept(weights, column(kTopK), column(kTopP)));
   }
   weights = mx::where(mx::greater_equal(weights, least), weights, zero);
   const auto sums = mx::cumsum(weights, -1);
@@ -71,7 +81,7 @@ mx::array draw(const mx::array& logits, const mx::array& how, bool ranked) {
   // Below the whole sum, lest rounding leaves nothing beyond it.
   constexpr float kBelowOne = 1 - 1e-6f;
   const auto drawn =
-      mx::multiply(all, mx::minimum(field(4), mx::array(kBelowOne)));
+      mx::multiply(all, mx::minimum(column(kUniform), mx::array(kBelowOne)));
   // The first of the largest: of the sums beyond the draw, or of the logits.
   const auto beyond = mx::astype(mx::greater(sums, drawn), mx::float32);
   return mx::argmax(mx::where(likely, logits, beyond), -1);

@@ -14,10 +14,11 @@ namespace mx = mlx::core;
 
 // uint32 [rows] of logits [rows, vocabulary] and of how each row draws, as
 // draw_rows() gives it. Only `ranked` heeds top-k and top-p, at the cost of
-// sorting.
+// sorting; it must be given where one of the rows is (Draw::ranked).
 mx::array draw(const mx::array& logits, const mx::array& rows, bool ranked);
 
-// float32 [rows, 5]; rows beyond those given take the likeliest.
+// float32 [rows, columns of a Draw]; rows beyond those given take the
+// likeliest.
 mx::array draw_rows(std::span<const Draw> draws, int rows);
 
 }  // namespace hearth::infer

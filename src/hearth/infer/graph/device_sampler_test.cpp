@@ -91,5 +91,30 @@ TEST_F(DeviceSampler, WhatHeedsMoreIsLeftToTheHost) {
   EXPECT_FALSE(Sampler(SamplerOptions{}, {{1, 2.0f}}).draw(0));
 }
 
+// An option that reaches the device must be in a Draw; any other must send the
+// request to the host, also one that is added after this was written.
+TEST_F(DeviceSampler, NoOptionIsPassedOver) {
+  const SamplerOptions plain{.temperature = 1};
+  for (const SamplingField& field : sampling_fields()) {
+    SamplerOptions options = plain;
+    // Another value than the default, in the range of every option.
+    field.set(options, field.whole() ? 3 : 0.5);
+    ASSERT_NE(field.get(options), field.get({})) << field.name;
+    const auto draw = Sampler(options).draw(0);
+    EXPECT_EQ(draw.has_value(), field.on_device) << field.name;
+    if (draw) {
+      EXPECT_NE(*draw, *Sampler(plain).draw(0)) << field.name;
+    }
+  }
+}
+
+TEST_F(DeviceSampler, SortsOnlyForWhatDrawsFromTheLikeliest) {
+  EXPECT_FALSE(Draw{}.ranked());
+  EXPECT_FALSE((Draw{.temperature = 1, .min_p = 0.5}).ranked());
+  EXPECT_FALSE((Draw{.top_k = 4, .top_p = 0.5}).ranked()) << "nothing is drawn";
+  EXPECT_TRUE((Draw{.temperature = 1, .top_k = 4}).ranked());
+  EXPECT_TRUE((Draw{.temperature = 1, .top_p = 0.5}).ranked());
+}
+
 }  // namespace
 }  // namespace hearth::infer

@@ -66,11 +66,10 @@ PagedRunner::Sent PagedRunner::look_at(std::span<const DrawnRow> rows) const {
     out.sequences.push_back(&sequence);
     out.longest = std::max(out.longest, sequence.length + 1);
     out.draws.push_back(row.draw);
-    const Draw& d = row.draw;
-    const bool ranked = d.top_k > 0 || d.top_p < 1;
-    if (d.temperature > 0) {
-      out.form =
-          std::max(out.form, ranked ? StepForm::ranked : StepForm::drawn);
+    if (row.draw.temperature > 0) {
+      out.form = std::max(
+          out.form, row.draw.ranked() ? StepForm::ranked : StepForm::drawn
+      );
     }
     out.goes_on = out.goes_on && !row.id;
     if (adapter_of(sequence) != adapter_of(*out.sequences.front())) {
