@@ -4,21 +4,18 @@
 #include <span>
 
 #include "hearth/infer/cpu/reader.h"
+#include "hearth/infer/engine/kv_layout.h"
 #include "hearth/kernels/paged_attention.h"
 
 namespace hearth::infer {
 namespace {
 
-bool dynamic(const std::optional<ops::RopeConfig>& rope) {
-  return rope && rope->scaling == ops::RopeScaling::dynamic;
-}
-
 bool runs_without_graph(const models::DecoderConfig& c) {
   const bool by_input =
       c.gate && (c.gate->alpha == "entropy" || c.gate->alpha == "confidence");
   constexpr int kWord = 4;
-  return !dynamic(c.rope) && !dynamic(c.local_rope) && !by_input &&
-         c.head_dim % kWord == 0 && c.head_dim <= kernels::kPagedMaxDim;
+  return !rotations_by_length(c) && !by_input && c.head_dim % kWord == 0 &&
+         c.head_dim <= kernels::kPagedMaxDim;
 }
 
 using io::Role;

@@ -197,7 +197,7 @@ std::vector<std::vector<CpuRunner::Piece>> CpuRunner::cut(
 void CpuRunner::run(
     std::span<const RunnerPart> parts,
     const std::vector<Piece>& pieces,
-    const std::vector<Places>& first_row
+    const std::vector<ResultPlaces>& first_row
 ) {
   std::vector<PassPart> rows;
   std::vector<AdapterRows> adapters;
@@ -272,21 +272,6 @@ void CpuRunner::run(
   }
 }
 
-std::vector<CpuRunner::Places> CpuRunner::make_room(
-    std::span<const RunnerPart> parts
-) {
-  std::vector<Places> out;
-  Places next{0, 0};
-  for (const auto& part : parts) {
-    out.push_back(next);
-    next.logits += logit_rows({&part, 1});
-    next.states += part.states ? part.ids.size() : 0;
-  }
-  logits_.resize(next.logits * static_cast<std::size_t>(vocabulary()));
-  states_.resize(next.states * static_cast<std::size_t>(width()));
-  return out;
-}
-
 std::span<const float> CpuRunner::step(std::span<const RunnerPart> parts) {
   const profile::Zone zone("infer.step");
   check_parts(parts, {vocabulary(), context(), [&](SequenceId id) {
@@ -297,7 +282,9 @@ std::span<const float> CpuRunner::step(std::span<const RunnerPart> parts) {
     pages += pages_for(part.sequence, static_cast<int>(part.ids.size()));
   }
   if (pages > pool().free_pages) throw_pool_full(pages, pool());
-  const auto first_row = make_room(parts);
+  const auto first_row = result_places(parts);
+  logits_.resize(first_row.back().logits * index(vocabulary()));
+  states_.resize(first_row.back().states * index(width()));
   // After a refusal the pages taken so far stay with their sequences.
   for (const auto& part : parts) {
     pages_.reserve(

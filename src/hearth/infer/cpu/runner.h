@@ -13,6 +13,7 @@
 
 #include "hearth/infer/cpu/pass.h"
 #include "hearth/infer/engine/make_runner.h"
+#include "hearth/infer/engine/runner_parts.h"
 
 namespace hearth::infer {
 
@@ -81,15 +82,10 @@ class CpuRunner : public Runner {
 
   bool steps_in_bytes(const RunnerPart& part) const;
   std::vector<std::vector<Piece>> cut(std::span<const RunnerPart> parts) const;
-  // Where a part's rows of logits and of states begin.
-  struct Places {
-    std::size_t logits, states;
-  };
-  std::vector<Places> make_room(std::span<const RunnerPart> parts);
   void run(
       std::span<const RunnerPart> parts,
       const std::vector<Piece>& pieces,
-      const std::vector<Places>& first_row
+      const std::vector<ResultPlaces>& first_row
   );
 };
 

@@ -11,6 +11,17 @@
 
 namespace hearth::infer {
 
+KvType own_kv_type(mlx::core::Dtype compute) {
+  return compute == mlx::core::float32 ? KvType::float32 : KvType::bfloat16;
+}
+
+bool rotations_by_length(const models::DecoderConfig& c) {
+  const auto dynamic = [](const std::optional<ops::RopeConfig>& rope) {
+    return rope && rope->scaling == ops::RopeScaling::dynamic;
+  };
+  return dynamic(c.rope) || dynamic(c.local_rope);
+}
+
 std::size_t kv_element_bytes(KvType type) {
   return type == KvType::int8 ? 1 : type == KvType::float32 ? 4 : 2;
 }
@@ -39,8 +50,7 @@ std::size_t kv_bytes(
   const auto rows = 2 * static_cast<std::size_t>(c.layers) *
                     static_cast<std::size_t>(c.kv_heads) * tokens;
   const std::size_t scales = type == KvType::int8 ? rows * sizeof(float) : 0;
-  return rows * static_cast<std::size_t>(c.head_dim) * kv_element_bytes(type) +
-         scales;
+  return c.kv_bytes_per_token(kv_element_bytes(type)) * tokens + scales;
 }
 
 std::string kv_formula(

@@ -11,6 +11,13 @@
 
 namespace hearth::infer {
 
+// What a graph of that dtype makes keys and values, unless they are int8.
+KvType own_kv_type(mlx::core::Dtype compute);
+
+// Whether rotations depend on the length in use: keys that are kept would not
+// fit a longer text.
+bool rotations_by_length(const models::DecoderConfig& config);
+
 // bf16, fp16, fp32 or int8; not automatic.
 std::size_t kv_element_bytes(KvType type);
 const char* name_of(KvType type);

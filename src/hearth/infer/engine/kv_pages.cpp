@@ -6,13 +6,6 @@
 #include "hearth/infer/engine/runner_parts.h"
 
 namespace hearth::infer {
-namespace {
-
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
 
 KvPages::KvPages(
     int pages,

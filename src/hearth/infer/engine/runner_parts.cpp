@@ -1,7 +1,6 @@
 #include "hearth/infer/engine/runner_parts.h"
 
 #include <algorithm>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -97,6 +96,17 @@ std::size_t logit_rows(std::span<const RunnerPart> parts) {
                                            : 1;
   }
   return rows;
+}
+
+std::vector<ResultPlaces> result_places(std::span<const RunnerPart> parts) {
+  std::vector<ResultPlaces> out{{}};
+  for (const auto& part : parts) {
+    ResultPlaces next = out.back();
+    next.logits += logit_rows({&part, 1});
+    next.states += part.states ? part.ids.size() : 0;
+    out.push_back(next);
+  }
+  return out;
 }
 
 }  // namespace hearth::infer

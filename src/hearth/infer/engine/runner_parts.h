@@ -1,7 +1,9 @@
 #pragma once
-// What every runner asks of the parts of a step before it begins.
+// What runners have in common: what they ask of the parts of a step before it
+// begins, and where the results of each go.
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "hearth/infer/engine/runner.h"
 
@@ -26,5 +28,17 @@ void check_cut(const char* what, int tokens, int length);
 
 // Rows of logits that the parts ask for.
 std::size_t logit_rows(std::span<const RunnerPart> parts);
+
+// A row of logits, and a row of states, among those that a step gives.
+struct ResultPlaces {
+  std::size_t logits = 0, states = 0;
+};
+// Where the rows of each part begin; last, how many there are of all.
+std::vector<ResultPlaces> result_places(std::span<const RunnerPart> parts);
+
+// Numbers of tokens, pages and places are int, as MLX's shapes are.
+inline std::size_t index(int i) {
+  return static_cast<std::size_t>(i);
+}
 
 }  // namespace hearth::infer

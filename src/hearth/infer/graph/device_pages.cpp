@@ -4,6 +4,8 @@
 
 #include <mlx/backend/metal/metal.h>
 
+#include "hearth/infer/engine/kv_layout.h"
+
 namespace hearth::infer {
 namespace {
 
@@ -24,8 +26,8 @@ DevicePages::DevicePages(
       kv_heads_(c.kv_heads),
       dim_(c.head_dim),
       dtype_(dtype) {
-  const std::size_t page = c.kv_bytes_per_token(mx::size_of(dtype)) *
-                           static_cast<std::size_t>(page_tokens);
+  const std::size_t page =
+      kv_bytes(c, own_kv_type(dtype), static_cast<std::size_t>(page_tokens));
   constexpr std::size_t kLeast = 16;
   const auto first = std::min<std::size_t>(
       std::max(kFirstBytes / page, kLeast), static_cast<std::size_t>(pages)

@@ -17,8 +17,7 @@ namespace {
 
 // The graph's caches hold what its activations are, or int8.
 KvType held_type(KvType kv, mx::Dtype compute) {
-  const KvType own =
-      compute == mx::float32 ? KvType::float32 : KvType::bfloat16;
+  const KvType own = own_kv_type(compute);
   if (kv == KvType::automatic || kv == own) return own;
   if (kv == KvType::int8) return kv;
   throw UsageError(

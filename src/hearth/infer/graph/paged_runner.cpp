@@ -18,14 +18,6 @@ namespace {
 // Of a prompt in one pass.
 constexpr int kPiece = 512;
 
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-bool turns_by_length(const std::optional<ops::RopeConfig>& rope) {
-  return rope && rope->scaling == ops::RopeScaling::dynamic;
-}
-
 // Rows of an evaluated float32 array, to the end of a vector.
 void copy_rows(mx::array rows, std::size_t count, float* to) {
   rows = mx::contiguous(rows);
@@ -41,10 +33,9 @@ std::unique_ptr<PagedRunner> PagedRunner::make(
     Adapters adapters
 ) {
   const auto& c = model.decoder->config();
-  const KvType own =
-      model.compute == mx::float32 ? KvType::float32 : KvType::bfloat16;
+  const KvType own = own_kv_type(model.compute);
   const bool held = options.kv == KvType::automatic || options.kv == own;
-  if (!held || turns_by_length(c.rope) || turns_by_length(c.local_rope) ||
+  if (!held || rotations_by_length(c) ||
       !ops::paged_attention_fits(
           c.head_dim, options.page_tokens, model.compute
       )) {
@@ -75,9 +66,11 @@ PagedRunner::PagedRunner(
       pages_(
           pages,
           options.page_tokens,
-          model.decoder->config().kv_bytes_per_token(
-              mx::size_of(model.compute)
-          ) * index(options.page_tokens),
+          kv_bytes(
+              model.decoder->config(),
+              own_kv_type(model.compute),
+              index(options.page_tokens)
+          ),
           {[this](int count) { arrays_.reach(count); },
            [this](int from, int to) { arrays_.copy(from, to); }}
       ),
@@ -218,7 +211,7 @@ void PagedRunner::feed_piece(
     const RunnerPart& part,
     int begin,
     int count,
-    Places& to
+    ResultPlaces& to
 ) {
   const auto& sequence = pages_.find(part.sequence);
   const int before = sequence.length + begin, after = before + count;
@@ -263,17 +256,17 @@ void PagedRunner::feed_piece(
   to.logits += rows;
 }
 
-void PagedRunner::feed(const RunnerPart& part, const Places& to) {
+void PagedRunner::feed(const RunnerPart& part, const ResultPlaces& to) {
   const auto& sequence = pages_.find(part.sequence);
   const int all = static_cast<int>(part.ids.size());
   if (!options_.batch_invariant) {
-    Places at = to;
+    ResultPlaces at = to;
     for (int begin = 0; begin < all; begin += kPiece) {
       feed_piece(part, begin, std::min(kPiece, all - begin), at);
     }
     return;
   }
-  Places at = to;
+  ResultPlaces at = to;
   for (int i = 0; i < all; ++i) {
     const bool logits = part.logits == LogitsOf::all ||
                         (part.logits == LogitsOf::last && i + 1 == all);
@@ -283,21 +276,6 @@ void PagedRunner::feed(const RunnerPart& part, const Places& to) {
     at.logits += logits ? 1 : 0;
     at.states += part.states ? 1 : 0;
   }
-}
-
-std::vector<PagedRunner::Places> PagedRunner::make_room(
-    std::span<const RunnerPart> parts
-) {
-  std::vector<Places> out;
-  Places next{0, 0};
-  for (const auto& part : parts) {
-    out.push_back(next);
-    next.logits += logit_rows({&part, 1});
-    next.states += part.states ? part.ids.size() : 0;
-  }
-  logits_.resize(next.logits * index(vocabulary()));
-  states_.resize(next.states * index(width()));
-  return out;
 }
 
 std::span<const float> PagedRunner::step(std::span<const RunnerPart> parts) {
@@ -311,7 +289,9 @@ std::span<const float> PagedRunner::step(std::span<const RunnerPart> parts) {
   }
   reserve(wanted);
   DevicePages::settle();
-  const auto places = make_room(parts);
+  const auto places = result_places(parts);
+  logits_.resize(places.back().logits * index(vocabulary()));
+  states_.resize(places.back().states * index(width()));
   std::vector<Row> rows;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& part = parts[i];

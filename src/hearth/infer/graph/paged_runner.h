@@ -11,6 +11,7 @@
 
 #include "hearth/infer/engine/kv_pages.h"
 #include "hearth/infer/engine/make_runner.h"
+#include "hearth/infer/engine/runner_parts.h"
 #include "hearth/infer/graph/decode_step.h"
 
 namespace hearth::infer {
@@ -56,17 +57,13 @@ class PagedRunner : public Runner {
       int pages
   );
 
-  // A part's row of logits, and of states, that comes first.
-  struct Places {
-    std::size_t logits, states;
-  };
   // Rows that one step feeds: a token of a sequence, which stands at `length`,
   // and where its results go.
   struct Row {
     const KvPages::Sequence* sequence;
     std::int32_t id;
     int length;
-    Places to;
+    ResultPlaces to;
     bool logits, states;
   };
   // Tokens of a step that was sent.
@@ -105,12 +102,16 @@ class PagedRunner : public Runner {
   std::vector<float> logits_, states_;
 
   const nn::LoraSet* adapter_of(const KvPages::Sequence& sequence) const;
-  std::vector<Places> make_room(std::span<const RunnerPart> parts);
   void reserve(std::span<const std::pair<SequenceId, int>> wanted);
   void decode(std::span<const Row> rows);
   void decode_alike(std::span<const Row> rows, const nn::LoraSet* lora);
-  void feed(const RunnerPart& part, const Places& to);
-  void feed_piece(const RunnerPart& part, int begin, int count, Places& to);
+  void feed(const RunnerPart& part, const ResultPlaces& to);
+  void feed_piece(
+      const RunnerPart& part,
+      int begin,
+      int count,
+      ResultPlaces& to
+  );
   std::vector<int> table_of(
       std::span<const KvPages::Sequence* const> sequences,
       int rows,

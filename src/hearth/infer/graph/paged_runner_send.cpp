@@ -11,13 +11,6 @@
 #include "hearth/profile/zone.h"
 
 namespace hearth::infer {
-namespace {
-
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-}  // namespace
 
 // Tokens that the host knows, and of the others those that the device chose.
 mx::array PagedRunner::ids_of(std::span<const DrawnRow> rows, int count) const {
