@@ -77,7 +77,12 @@ bool is_large(const OptimConfig&, const nn::WeightSpec& p) {
 }  // namespace
 
 OptimizerKind adamw_kind() {
-  return {.name = "adamw", .state = two_moments, .make = make_rule<AdamWRule>};
+  return {
+      .name = "adamw",
+      .smaller = "adamw8bit",
+      .state = two_moments,
+      .make = make_rule<AdamWRule>
+  };
 }
 
 OptimizerKind adamw8_kind() {

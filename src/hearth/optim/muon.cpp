@@ -93,6 +93,7 @@ std::size_t workspace(const mx::Shape& shape) {
 OptimizerKind muon_kind() {
   return {
       .name = "muon",
+      .smaller = "adamw8bit",
       .takes = takes,
       .state = one_moment,
       .workspace = workspace,

@@ -21,6 +21,9 @@ struct OptimizerKind {
   std::string_view name;  // the value of optim.name
   // The betas that are usual for it.
   std::pair<double, double> betas = {0.9, 0.95};
+  // The kind, one that keeps less, to advise in its place where memory is
+  // short; empty: none.
+  std::string_view smaller = {};
   // Whether its rule updates that parameter; AdamW's updates those that it
   // leaves. Null: it leaves none.
   bool (*takes)(const OptimConfig&, const nn::WeightSpec&) = nullptr;

@@ -46,6 +46,22 @@ class OptimizerKinds : public testing::TestWithParam<OptimConfig> {
   nn::ParameterSet set_;
 };
 
+TEST(OptimizerKindTable, WhatIsAdvisedInsteadKeepsLess) {
+  const auto bytes = [](std::string_view name) {
+    OptimConfig config;
+    config.name = std::string(name);
+    std::size_t sum = 0;
+    for (const auto& a : optimizer_kind(name).state(config, {512, 512})) {
+      sum += a.bytes();
+    }
+    return sum;
+  };
+  for (const OptimizerKind& kind : optimizer_kinds()) {
+    if (kind.smaller.empty()) continue;
+    EXPECT_LT(bytes(kind.smaller), bytes(kind.name)) << kind.name;
+  }
+}
+
 TEST_P(OptimizerKinds, DescribeTheStateThatTheOptimizerHolds) {
   if (!ops::on_cpu({})) GTEST_SKIP() << "a GPU's memory is not charged";
   const std::size_t before = held();

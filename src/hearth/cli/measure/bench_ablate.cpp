@@ -14,6 +14,7 @@
 #include "hearth/cli/measure/doctor_report.h"
 #include "hearth/cli/train/plan_recipe.h"
 #include "hearth/cli/train/read_recipe.h"
+#include "hearth/train/objectives/language_model.h"
 
 namespace hearth::cli {
 namespace {
@@ -24,8 +25,12 @@ train::Recipe recipe_of(const AblateFlags& flags, const Context& context) {
     recipe = {};
     read_recipe({flags.recipe, "", ""}, context, recipe);
   }
-  if (recipe.train.objective != "lm") {
-    throw UsageError("--ablate must have a recipe with train.objective lm");
+  // What is switched are parts of the language model's loss.
+  const std::string kind = train::language_model_kind().name;
+  if (recipe.train.objective != kind) {
+    throw UsageError(
+        "--ablate must have a recipe with train.objective " + kind
+    );
   }
   // The base is what the planner would run.
   const auto machine = this_machine(recipe, context);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "hearth/optim/optimizer_kind.h"
 #include "hearth/train/plan/plan_advice_impl.h"
 #include "hearth/train/plan/planner.h"
 #include "hearth/train/recipe/recipe_changes.h"
@@ -61,9 +62,10 @@ std::vector<Change> changes_for(const Recipe& r) {
                      x.train.precision = "bf16";
                    }});
   }
-  if (!r.lora && (r.optim.name == "adamw" || r.optim.name == "muon")) {
-    all.push_back({"optim.name=adamw8bit", [](Recipe& x) {
-                     x.optim.name = "adamw8bit";
+  const std::string smaller(optim::optimizer_kind(r.optim.name).smaller);
+  if (!r.lora && !smaller.empty()) {
+    all.push_back({"optim.name=" + smaller, [smaller](Recipe& x) {
+                     x.optim.name = smaller;
                    }});
   }
   const auto shorter = r.longest() / 2;
