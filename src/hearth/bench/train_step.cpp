@@ -68,8 +68,10 @@ void start_adapters(
   const models::WeightPlan plan(models::Use::frozen_base, compute);
   for (nn::Weight* p : model.parameters().all()) {
     nn::initialize(*p, seed, layers);
-    if (p->shape.size() > 1 && compute != mx::float32) {
-      auto narrow = mx::astype(p->value(), compute);
+    const models::WeightForms held = plan.forms(*p);
+    const mx::Dtype type = held.value ? *held.value : *held.packed;
+    if (type != p->value().dtype()) {
+      auto narrow = mx::astype(p->value(), type);
       narrow.eval();
       p->set(std::move(narrow));
     }

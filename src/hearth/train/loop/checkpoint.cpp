@@ -132,6 +132,7 @@ void Checkpoint::copy_weights(std::span<nn::Weight* const> parameters) const {
     const auto bytes = weights_->bytes(tensor);
     std::memcpy(p->value().data<void>(), bytes.data(), bytes.size());
     weights_->release(tensor);
+    // A companion that is there keeps its type and its orders.
     if (p->packed()) nn::pack(*p, mx::float32, ops::PackedOrders::both);
   }
 }

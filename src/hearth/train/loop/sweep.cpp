@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
+#include "hearth/base/html.h"
 
 namespace hearth::train {
 namespace {
@@ -66,20 +67,6 @@ std::string name_with(
     if (!plain) c = '_';
   }
   return name;
-}
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 std::string csv_cell(const std::string& text) {
@@ -259,8 +246,8 @@ std::string to_svg(const std::vector<SweepResult>& results) {
     svg += fmt::format(
         "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n"
         "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"#ddd\"/>\n",
-        kLeft - 10, y + 4, escape(results[i].run.name), kLeft, y, kLeft + kWide,
-        y
+        kLeft - 10, y + 4, html_escaped(results[i].run.name), kLeft, y,
+        kLeft + kWide, y
     );
     const auto s = results[i].score();
     if (!s) {

@@ -5,6 +5,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/train/plan/batch_policy.h"
+#include "hearth/train/step/accumulator.h"
 #include "hearth/train/step/gradient.h"
 
 namespace hearth::train {
@@ -121,7 +122,7 @@ class Scoring {
       } catch (const OutOfMemory&) {
         mx::clear_cache();
         if (each <= together_) throw;
-        each = (each / together_ + 1) / 2 * together_;
+        each = fewer_rows(each, together_);
         tokens_ = std::uint64_t{each} * batch.length;
       }
       if (hooks_.progress) {

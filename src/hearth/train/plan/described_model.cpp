@@ -148,17 +148,12 @@ std::unique_ptr<nn::LoraSet> described_adapters(
     describe_norms(*lora, linear->weight());
     all->layers.emplace(linear->name(), std::move(lora));
   }
+  // As models::read_adapter settles them, before they are frozen.
+  const models::WeightPlan plan(models::Use::inference, compute);
   for (nn::Weight* w : all->parameters.trainable()) {
+    const PlannedWeight planned{*w, plan.forms(*w)};
     w->trainable = false;
-    w->set(ops::described_leaf(w->shape, mx::float32));
-    if (!w->matrix) continue;
-    w->set(
-        w->value(),
-        ops::PackedWeight::described(
-            w->shape[0], w->shape[1], ops::gemm_scalar(compute),
-            ops::PackedOrders::forward, ops::current_execution().kernels
-        )
-    );
+    describe(*w, planned, ops::current_execution().kernels);
   }
   return all;
 }

@@ -61,6 +61,20 @@ void add(
 
 }  // namespace
 
+std::uint32_t whole_groups(
+    std::uint32_t rows,
+    std::uint32_t together,
+    std::uint32_t batch_rows
+) {
+  rows = std::clamp(rows, together, std::max(together, batch_rows));
+  rows -= rows % together;
+  return rows;
+}
+
+std::uint32_t fewer_rows(std::uint32_t rows, std::uint32_t together) {
+  return (rows / together + 1) / 2 * together;
+}
+
 Gradients accumulate(
     const models::Decoder& model,
     const Objective& objective,
@@ -72,8 +86,7 @@ Gradients accumulate(
   const auto parameters = model.parameters().trainable();
   open_homes(parameters);
   const std::uint32_t together = objective.row_group();
-  rows = std::clamp(rows, together, std::max(together, batch.rows));
-  rows -= rows % together;
+  rows = whole_groups(rows, together, batch.rows);
   for (std::uint32_t begin = 0; begin < batch.rows;) {
     std::vector<MicroBatch> group;
     std::uint32_t end = begin;
@@ -95,7 +108,7 @@ Gradients accumulate(
       mx::clear_cache();
       if (rows <= together) give_up(batch, e);
       const std::uint32_t before = rows;
-      rows = (rows / together + 1) / 2 * together;
+      rows = fewer_rows(rows, together);
       if (options.shrunk) options.shrunk(before, rows, e.what());
       // What was summed at home may hold a part of what failed.
       total = {};

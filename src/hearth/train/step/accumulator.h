@@ -18,6 +18,18 @@ struct AccumulateOptions {
   std::function<void(std::uint32_t, std::uint32_t, const std::string&)> shrunk;
 };
 
+// How many rows go through the model at once where the objective wants some
+// kept together (Objective::row_group): as many whole groups as were asked for
+// and the batch has, one at least.
+std::uint32_t whole_groups(
+    std::uint32_t rows,
+    std::uint32_t together,
+    std::uint32_t batch_rows
+);
+// What is tried after memory ran out for `rows`, which are more than one group:
+// half of the groups, rounded up.
+std::uint32_t fewer_rows(std::uint32_t rows, std::uint32_t together);
+
 // rows is how many to take at a time and is lowered when memory runs out. On a
 // CPU the gradients of matrices are summed where they stay until the next call
 // (nn::Weight::home). Throws OutOfMemory when not even one row fits.

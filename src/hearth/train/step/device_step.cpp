@@ -9,6 +9,7 @@
 #include "hearth/base/clock.h"
 #include "hearth/base/error.h"
 #include "hearth/ops/op.h"
+#include "hearth/train/step/accumulator.h"
 #include "hearth/train/step/device_update.h"
 #include "hearth/train/step/memory_bound.h"
 
@@ -39,7 +40,8 @@ class DeviceStep : public Step {
     set_gates(parts_.model, how.number);
     Sent sent;
     sent.start = seconds_now();
-    std::uint32_t rows = rows_within(how.rows, batch);
+    std::uint32_t rows =
+        whole_groups(how.rows, parts_.objective.row_group(), batch.rows);
     auto sums = gradients(batch, how, rows, sent);
     sent.rows = rows;
     sent.numbers = update_.send(
@@ -99,12 +101,6 @@ class DeviceStep : public Step {
   std::deque<Sent> sent_;
   double taken_ = 0;
 
-  std::uint32_t rows_within(std::uint32_t rows, const data::Batch& batch) {
-    const std::uint32_t together = parts_.objective.row_group();
-    rows = std::clamp(rows, together, std::max(together, batch.rows));
-    return rows - rows % together;
-  }
-
   // Halves the rows of a micro-batch where memory runs out: the weights are as
   // they were then.
   GradientFunction::Sums gradients(
@@ -128,7 +124,7 @@ class DeviceStep : public Step {
       mx::clear_cache();
       if (rows <= together) throw_no_room(batch, why);
       const std::uint32_t before = rows;
-      rows = (rows / together + 1) / 2 * together;
+      rows = fewer_rows(rows, together);
       sent.shrunk = true;
       if (how.shrunk) how.shrunk(before, rows, why);
     }
