@@ -36,7 +36,8 @@ void LoraConfig::form_fields(FieldVisitor& v) {
 
 LoraSpecs lora_specs(const WeightSpec& layer, const LoraConfig& config) {
   const int out = layer.shape.at(0), in = layer.shape.at(1);
-  const auto spec = [&](std::string_view name, mx::Shape shape, Init init) {
+  const auto spec = [&](std::string_view name, const mx::Shape& shape,
+                        Init init) {
     return WeightSpec{
         .name = fmt::format("{}.{}", layer.module(), name),
         .shape = shape,

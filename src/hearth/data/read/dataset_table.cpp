@@ -12,12 +12,13 @@ namespace {
 // character of a field is a character like others.
 std::size_t field_end(std::string_view text, std::size_t at, char separator) {
   if (at < text.size() && text[at] == '"') {
-    for (++at;; ++at) {
+    ++at;
+    for (;;) {
       at = text.find('"', at);
       if (at == std::string_view::npos) return at;
       const bool doubled = at + 1 < text.size() && text[at + 1] == '"';
       if (!doubled) break;
-      ++at;
+      at += 2;
     }
   }
   const char ends[] = {separator, '\n'};
@@ -28,12 +29,11 @@ std::string unquoted(std::string_view field) {
   if (!field.starts_with('"')) return std::string(field);
   std::string out;
   std::size_t at = 1;
-  for (; at < field.size(); ++at) {
-    if (field[at] == '"') {
-      if (at + 1 >= field.size() || field[at + 1] != '"') break;
-      ++at;
-    }
+  while (at < field.size()) {
+    const bool quote = field[at] == '"';
+    if (quote && (at + 1 >= field.size() || field[at + 1] != '"')) break;
     out += field[at];
+    at += quote ? 2 : 1;
   }
   // What follows the closing quote is kept, as spreadsheets do.
   out += field.substr(std::min(at + 1, field.size()));

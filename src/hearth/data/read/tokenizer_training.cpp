@@ -156,10 +156,12 @@ class SourceCounter {
       const RawRecord& raw,
       std::string_view what
   ) {
-    const auto problem =
-        FormatError::at(file.path, static_cast<long>(raw.line), what);
-    if (settings_.read.on_bad_line == BadLinePolicy::kFatal) throw problem;
-    if (first_problem_.empty()) first_problem_ = problem.what();
+    const auto line = static_cast<long>(raw.line);
+    if (settings_.read.on_bad_line == BadLinePolicy::kFatal) {
+      throw FormatError::at(file.path, line, what);
+    }
+    if (!first_problem_.empty()) return;
+    first_problem_ = FormatError::at(file.path, line, what).what();
   }
 };
 

@@ -38,7 +38,7 @@ mx::array PagedRunner::ids_of(std::span<const DrawnRow> rows, int count) const {
     }
     from[r] = static_cast<int>(at - device_->sequences.begin());
   }
-  const auto given = ints(ids, {count});
+  auto given = ints(ids, {count});
   if (all_known) return given;
   return mx::where(
       mx::astype(ints(known, {count}), mx::bool_), given,

@@ -33,7 +33,7 @@ Arrays paged_inputs(const Size& n, mx::Dtype t, std::uint64_t seed) {
   };
 }
 
-OpCase paged_case(const char* name, AttentionOptions options) {
+OpCase paged_case(const char* name, const AttentionOptions& options) {
   OpCase c;
   c.name = name;
   c.sizes = {
