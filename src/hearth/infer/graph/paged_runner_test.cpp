@@ -61,7 +61,7 @@ std::vector<Ids> texts_by_logits(Runner& runner, int tokens) {
   std::vector<SequenceId> ids;
   std::vector<Ids> texts(begun.size());
   const auto vocab = static_cast<std::size_t>(runner.vocabulary());
-  for (std::size_t t = 0; ids.size() < begun.size() || !texts.empty(); ++t) {
+  for (;;) {
     if (ids.size() < begun.size()) ids.push_back(runner.open());
     std::vector<RunnerPart> parts;
     std::vector<std::size_t> who;
